@@ -1,0 +1,123 @@
+import type { Match } from "./fingerprint.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** How an operation commits; stored with the entry, so that no other kind ever takes it over. */
+export type RunKind = "transaction" | "phases" | "capture";
+
+/** The states of a stored entry (DESIGN §3). */
+export type EntryState = "in_progress" | "needs_recovery" | "succeeded" | "failed" | "released";
+
+/** Every state, in the order of an entry's life. */
+export const ENTRY_STATES: readonly EntryState[] = ["in_progress", "needs_recovery", "released", "succeeded", "failed"];
+
+/** What a claim writes: who, what, and how to recognise a retry. */
+export interface NewEntry {
+  readonly id: Uint8Array;
+  readonly tenant: string;
+  readonly client: string | null;
+  readonly operation: string;
+  /** The key as stored: raw, or digest and prefix (see `storedKey`). */
+  readonly key: string;
+  readonly runKind: RunKind;
+  readonly operationVersion: number;
+  readonly fingerprint: Uint8Array;
+  readonly wireDigest: Uint8Array | null;
+  /** Random owner token, 16 bytes. */
+  readonly fence: Uint8Array;
+  /** Random, 16 bytes, kept for the entry's whole life: what `op.uuid()` derives from. */
+  readonly seed: Uint8Array;
+  /** The validated input (value codec), for a resume without a client; `null` where the operation does not store it. */
+  readonly input: Uint8Array | null;
+  /** The declared context (value codec): ids the worker needs, never secrets. */
+  readonly context: Uint8Array | null;
+}
+
+/** What the database clock said in the statement that read the row. Nothing is ever compared with a local clock. */
+export interface EntryClock {
+  /** Milliseconds since the entry was first claimed. */
+  readonly ageMs: number;
+  /** Milliseconds until the entry may be claimed by somebody else (lease and `not_before`); 0 or less: now. */
+  readonly claimableInMs: number;
+  /** Retention is over. */
+  readonly expired: boolean;
+  /** Retention is over but a tombstone still stands: a late retry is refused, not run. */
+  readonly tombstoned: boolean;
+}
+
+/** A stored entry, as a store returns it. */
+export interface StoredEntry extends NewEntry {
+  readonly state: EntryState;
+  readonly attempt: number;
+  /** Name of the last committed phase or call, or `null`. */
+  readonly recoveryPoint: string | null;
+  /** Why the entry needs recovery. */
+  readonly reason: string | null;
+  /** The outcome; in `needs_recovery` a provisional one (the 5xx of a captured handler). */
+  readonly outcome: Outcome | null;
+  /** The outcome was stored once, its content is no longer kept. */
+  readonly outcomeGone: boolean;
+  readonly createdAt: Date;
+  readonly completedAt: Date | null;
+  readonly expiresAt: Date | null;
+  readonly clock: EntryClock;
+}
+
+/** What an entry means for a request that brings its key. */
+export type Decision =
+  | { readonly kind: "absent"; readonly expired: boolean }
+  | { readonly kind: "replay"; readonly outcome: Outcome }
+  | { readonly kind: "gone" }
+  | { readonly kind: "mismatch" }
+  | { readonly kind: "version_unknown" }
+  | { readonly kind: "busy"; readonly retryAfterMs: number }
+  | { readonly kind: "resume" }
+  | { readonly kind: "abandoned" }
+  | {
+      readonly kind: "unknown";
+      readonly reason: string;
+      readonly provisional: Outcome | null;
+      readonly retryAfterMs: number;
+    };
+
+/** What this process can do with an entry of its operation. */
+export interface Taker {
+  readonly runKind: RunKind;
+  readonly operationVersion: number;
+}
+
+const UNKNOWN_RETRY_MS = 5_000;
+
+/**
+ * The one rule of what happens to a request whose key has an entry. Pure: the match was computed by the caller, time by
+ * the database. `resume` means "may try to take over" and `abandoned` "its owner is gone and only a recovery can tell
+ * what it did"; both are then decided by a compare-and-set in the store.
+ */
+export function decide(entry: StoredEntry | null, match: Match, taker: Taker): Decision {
+  if (entry === null) return { kind: "absent", expired: false };
+  const finished = entry.state === "succeeded" || entry.state === "failed";
+  if (finished && entry.clock.expired && !entry.clock.tombstoned) return { kind: "absent", expired: true };
+  if (match === "version_unknown") return { kind: "version_unknown" };
+  if (match === "different") return { kind: "mismatch" };
+  if (finished) return decideFinished(entry);
+  if (entry.state === "needs_recovery") return unknown(entry, entry.reason ?? "needs recovery");
+  return decideUnfinished(entry, taker);
+}
+
+function decideFinished(entry: StoredEntry): Decision {
+  const gone = entry.outcomeGone || entry.clock.expired || entry.outcome === null;
+  return gone || entry.outcome === null ? { kind: "gone" } : { kind: "replay", outcome: entry.outcome };
+}
+
+function decideUnfinished(entry: StoredEntry, taker: Taker): Decision {
+  if (entry.clock.claimableInMs > 0) return { kind: "busy", retryAfterMs: entry.clock.claimableInMs };
+  if (entry.runKind !== taker.runKind) return unknown(entry, `left by ${entry.runKind} code`);
+  // A rollout in progress: this instance is the old one and must not judge what newer code left behind.
+  if (entry.operationVersion > taker.operationVersion) return unknown(entry, "left by a newer version of the operation");
+  if (entry.state === "in_progress" && entry.runKind === "capture") return { kind: "abandoned" };
+  return { kind: "resume" };
+}
+
+function unknown(entry: StoredEntry, reason: string): Decision {
+  const retryAfterMs = Math.max(entry.clock.claimableInMs, UNKNOWN_RETRY_MS);
+  return { kind: "unknown", reason, provisional: entry.outcome, retryAfterMs };
+}

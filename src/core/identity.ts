@@ -1,0 +1,28 @@
+import { createHash } from "node:crypto";
+import { type FramedPart, frame } from "./framing.ts";
+import type { Scope } from "./scope.ts";
+
+/** Version of the identity digest's pre-image. Frozen: another layout gets another byte. */
+const IDENTITY_VERSION = 1;
+
+/** How far one key reaches: a single operation (default), or every operation of the account (as Stripe's and Adyen's do). */
+export type KeySpace = "operation" | "account";
+
+/** (tenant, client, operation, key): what must happen at most once. */
+export interface Identity {
+  /** SHA-256 over the length-prefixed parts: 32 bytes, the entry's primary key. */
+  readonly id: Uint8Array;
+  readonly scope: Scope;
+  readonly operation: string;
+  readonly key: string;
+}
+
+/**
+ * The identity of a key. Parts are length-prefixed, so no choice of tenant, client or key can imitate another one
+ * (`a_b` + `c` against `a` + `b_c`). In the `account` key space the operation part is fixed and belongs to the fingerprint.
+ */
+export function identityOf(scope: Scope, operation: string, key: string, keySpace: KeySpace = "operation"): Identity {
+  const parts: FramedPart[] = [scope.tenant, scope.client, keySpace === "account" ? null : operation, key];
+  const id = createHash("sha256").update(frame(IDENTITY_VERSION, parts)).digest();
+  return { id, scope, operation, key };
+}

@@ -1,0 +1,161 @@
+import type { EntryState, NewEntry, RunKind, StoredEntry } from "./entry.ts";
+import type { Intent, Journal, JournalRecord, NewIntent } from "./intent.ts";
+import type { NewMessage } from "./message.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** What went wrong in a store, sorted by what the engine must do about it. */
+export type StoreFailureKind =
+  /** Not reachable: nothing was done by the statement that failed. */
+  | "unavailable"
+  /** 40001, 40P01, 55P03: rolled back, may be run again. */
+  | "contention"
+  /** The entry's own unique index refused the last insert: somebody else finished first. Rolled back. */
+  | "conflict"
+  /** 25P02, or a COMMIT that answered ROLLBACK: the handler swallowed an SQL error. Rolled back. */
+  | "aborted"
+  /** The transaction the handler was given is not the current one any more: it issued COMMIT or ROLLBACK itself. */
+  | "transaction_lost"
+  /** The connection broke after COMMIT was sent: committed or not, nobody knows yet. */
+  | "commit_unknown"
+  /** The server ended the transaction: idle or running for too long. Rolled back. */
+  | "timeout";
+
+/** The one error a store raises for the expected failures above; anything else passes through as it is. */
+export class StoreFailure extends Error {
+  override readonly name = "StoreFailure";
+  readonly kind: StoreFailureKind;
+
+  constructor(kind: StoreFailureKind, message: string, options: { cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+  }
+}
+
+/** How an entry ends, or what is provisionally known of it. */
+export interface Completion {
+  readonly state: "succeeded" | "failed";
+  readonly outcome: Outcome;
+  /** How long the outcome is kept, counted from now. */
+  readonly retentionMs: number;
+  /** How much longer a tombstone refuses late retries; 0: none. */
+  readonly tombstoneMs: number;
+}
+
+/** Time limits of one transaction, set for that transaction only. */
+export interface TransactionLimits {
+  readonly lockTimeoutMs: number;
+  /** The server ends the transaction when it hears nothing for so long: a dead host must not hold its locks. */
+  readonly idleTimeoutMs: number;
+}
+
+/** What the two try-locks told (DESIGN §6): we run; an exact duplicate runs; another payload runs under this key. */
+export type LockResult = "owner" | "busy" | "mismatch";
+
+/**
+ * One open transaction: the caller's own object and the statements Oncekey adds to it. Every fenced statement must have
+ * matched before the transaction may commit; a `false` obliges the caller to throw, which rolls it back.
+ */
+export interface Session<Tx> {
+  readonly tx: Tx;
+  /** The first statement of a `transaction` run: sets the limits and takes the locks, without waiting. */
+  lock(id: Uint8Array, lockDigest: Uint8Array, limits: TransactionLimits): Promise<LockResult>;
+  /** The first statement of a phase: sets the limits and tells whether the fence still owns the entry. */
+  enter(id: Uint8Array, fence: Uint8Array, limits: TransactionLimits): Promise<boolean>;
+  /** The entry in a snapshot newer than the lock (at READ COMMITTED). */
+  read(id: Uint8Array): Promise<StoredEntry | null>;
+  /** Removes an entry whose retention is over, so that its identity can be used anew. */
+  forgetExpired(id: Uint8Array): Promise<void>;
+  /** The finished entry of a `transaction` run, in one insert; raises `transaction_lost` or `conflict`. */
+  insertFinished(entry: NewEntry, completion: Completion): Promise<void>;
+  /** Records a phase's value and moves the recovery point. Fenced: `false` when the entry is no longer ours. */
+  recordPhase(id: Uint8Array, fence: Uint8Array, record: JournalRecord): Promise<boolean>;
+  /** Stores the outcome. Fenced: `false` when the entry is no longer ours. */
+  complete(id: Uint8Array, fence: Uint8Array, completion: Completion): Promise<boolean>;
+  /** Writes an outbox row. */
+  send(message: NewMessage): Promise<void>;
+}
+
+/** Which entries the sweeper asks for: operations this process can resume, each with its kind and newest version. */
+export interface SweepTarget {
+  readonly operation: string;
+  readonly runKind: RunKind;
+  readonly operationVersion: number;
+}
+
+/** What the engine must know about a store before it promises anything. */
+export interface StoreTraits {
+  /** How many connections business and engine share; `null`: unknown. Transactions are held to one fewer. */
+  readonly connections: number | null;
+  /**
+   * Whether a lease can be renewed while every business connection is in use. `false` (one connection only): the lease
+   * is as long as the operation may run. `"unknown"`: refused at start for kinds that need renewal.
+   */
+  readonly renews: boolean | "unknown";
+}
+
+/**
+ * Where entries live. Every method is one atomic step, on a connection of its own unless it belongs to a {@link Session}.
+ * Time that decides anything is the store's clock, read in the statement that uses it.
+ */
+export interface Store<Tx = unknown> {
+  readonly name: string;
+  readonly traits: StoreTraits;
+
+  /** Checks that the store can be used by this version; raises `oncekey_schema_missing`, `oncekey_schema_skew` or a {@link StoreFailure}. */
+  start(): Promise<void>;
+
+  /** The entry, or `null`. One statement, no transaction, no write. */
+  read(id: Uint8Array): Promise<StoredEntry | null>;
+
+  /** Inserts the claim in a commit of its own, unless the identity has an entry (`null`). */
+  claim(entry: NewEntry, leaseMs: number): Promise<StoredEntry | null>;
+  /**
+   * Takes over an entry that is in progress and claimable, or released: new fence, attempt + 1. A compare-and-set on the
+   * fence last seen; `null` when somebody was faster. `from` also allows `needs_recovery`, for reconcile and operators.
+   */
+  takeOver(id: Uint8Array, seen: SeenEntry, fence: Uint8Array, leaseMs: number): Promise<StoredEntry | null>;
+  /** Extends the lease. `false`: the fence no longer owns the entry. Must not wait behind business connections. */
+  renew(id: Uint8Array, fence: Uint8Array, leaseMs: number): Promise<boolean>;
+  /** Removes an entry whose retention is over. `false`: there was none. */
+  forgetExpired(id: Uint8Array): Promise<boolean>;
+  /**
+   * Gives the claim back. Deletes the entry where nothing is recorded and it never needed recovery; else the row, its
+   * fingerprint, records and intents stay, as `released`. `false`: not ours any more.
+   */
+  release(id: Uint8Array, fence: Uint8Array): Promise<boolean>;
+  /** Keeps the entry in progress but claimable only after `waitMs`: something already sent may still land. */
+  suspend(id: Uint8Array, fence: Uint8Array, waitMs: number): Promise<boolean>;
+  /**
+   * Marks that nobody knows what happened. Keeps the fence: a slow owner's completion still counts. With `provisional`,
+   * the answer it gave meanwhile. `false`: the fence no longer matches, or the entry is finished.
+   */
+  markUnknown(id: Uint8Array, fence: Uint8Array, reason: string, provisional: Outcome | null): Promise<boolean>;
+  /** Stores the outcome in a commit of its own (`capture`). `false`: the fence no longer matches. */
+  complete(id: Uint8Array, fence: Uint8Array, completion: Completion): Promise<boolean>;
+
+  /** What was recorded for the entry, positions ascending. */
+  journal(id: Uint8Array): Promise<Journal>;
+  /** Commits an intent (or restarts the age of an open one of that generation), fenced. `null`: not ours any more. */
+  openIntent(id: Uint8Array, fence: Uint8Array, intent: NewIntent): Promise<Intent | null>;
+  /** Commits that a generation can never land any more, fenced. */
+  cancelIntent(id: Uint8Array, fence: Uint8Array, call: string, generation: number): Promise<boolean>;
+  /** Commits a call's result and settles its intents, fenced. */
+  recordCall(id: Uint8Array, fence: Uint8Array, record: JournalRecord): Promise<boolean>;
+
+  /** Opens a transaction, runs the body in it, commits. A throw of the body rolls back and is raised again. */
+  transaction<R>(body: (session: Session<Tx>) => Promise<R>): Promise<R>;
+  /** Inside a transaction of the caller's own: locks the entry if the fence still owns it (`assertOwned`). */
+  owns(tx: Tx, id: Uint8Array, fence: Uint8Array): Promise<boolean>;
+
+  /** Entries whose lease lapsed and that one of the targets may resume or mark; oldest first, at most `limit`. */
+  lapsed(targets: readonly SweepTarget[], limit: number): Promise<StoredEntry[]>;
+  /** Deletes (or turns into tombstones) at most `limit` entries whose retention is over. Returns how many. */
+  purge(limit: number): Promise<number>;
+}
+
+/** What a taker saw: the compare part of the compare-and-set. */
+export interface SeenEntry {
+  readonly fence: Uint8Array;
+  readonly attempt: number;
+  readonly state: Extract<EntryState, "in_progress" | "released" | "needs_recovery">;
+}

@@ -1,0 +1,36 @@
+import type { Outcome } from "../core/outcome.ts";
+
+/**
+ * What a run gave. `completed` and `replayed` carry the outcome; every other kind says why there is none, and (where it
+ * makes sense to come back with the same key) after how long. A throw of the handler is not a result: it is raised.
+ */
+export type RunResult =
+  /** This call carried the operation out. */
+  | { readonly kind: "completed"; readonly outcome: Outcome }
+  /** An earlier or concurrent call did; this is its outcome, byte for byte. */
+  | { readonly kind: "replayed"; readonly outcome: Outcome }
+  /** The key belongs to another request. Nothing was run or changed. */
+  | { readonly kind: "mismatch" }
+  /** The first request still runs (or runs again after a crash). */
+  | { readonly kind: "busy"; readonly retryAfterMs: number }
+  /** Nobody knows yet what the first request did. `provisional`: the 5xx it answered, where one was kept. */
+  | {
+      readonly kind: "unknown";
+      readonly reason: string;
+      readonly provisional: Outcome | null;
+      readonly retryAfterMs: number;
+    }
+  /** Carried out; the answer is no longer kept. */
+  | { readonly kind: "gone" }
+  /** The attempt lost its lease or its time; another one may go on. */
+  | { readonly kind: "lease_lost"; readonly retryAfterMs: number }
+  /** COMMIT was sent, its answer never came. */
+  | { readonly kind: "commit_unknown"; readonly retryAfterMs: number }
+  /** Serialisation failures or deadlocks outlasted the retries; rolled back. */
+  | { readonly kind: "contention"; readonly retryAfterMs: number }
+  /** A newer version of the service wrote the entry. */
+  | { readonly kind: "version_unknown"; readonly retryAfterMs: number }
+  /** The store cannot be reached; nothing was run (or what was run was rolled back). */
+  | { readonly kind: "store_unavailable"; readonly retryAfterMs: number }
+  /** A captured handler answered "not begun" (such as 429): its answer was sent, nothing is stored, the key is free. */
+  | { readonly kind: "not_begun"; readonly outcome: Outcome };
