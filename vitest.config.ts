@@ -6,8 +6,11 @@ export default defineConfig({
   ssr: { resolve: { conditions: ["oncekey-source"] } },
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: ["test/support/postgres-global.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
+    // Most test files wait for servers and processes, so two workers pay even on two cores (the default there is one).
+    maxWorkers: 2,
   },
 });

@@ -36,7 +36,10 @@ export interface NewEntry {
 export interface EntryClock {
   /** Milliseconds since the entry was first claimed. */
   readonly ageMs: number;
-  /** Milliseconds until the entry may be claimed by somebody else (lease and `not_before`); 0 or less: now. */
+  /**
+   * Milliseconds until the entry may be claimed by somebody else (lease and `not_before`); 0 or less: now. In
+   * `needs_recovery` it counts from the end of the last lease: how negative it is tells how long the owner is gone.
+   */
   readonly claimableInMs: number;
   /** Retention is over. */
   readonly expired: boolean;
@@ -82,7 +85,7 @@ export type Decision =
 /** What this process can do with an entry of its operation. */
 export interface Taker {
   readonly runKind: RunKind;
-  readonly operationVersion: number;
+  readonly version: number;
 }
 
 const UNKNOWN_RETRY_MS = 5_000;
@@ -112,7 +115,7 @@ function decideUnfinished(entry: StoredEntry, taker: Taker): Decision {
   if (entry.clock.claimableInMs > 0) return { kind: "busy", retryAfterMs: entry.clock.claimableInMs };
   if (entry.runKind !== taker.runKind) return unknown(entry, `left by ${entry.runKind} code`);
   // A rollout in progress: this instance is the old one and must not judge what newer code left behind.
-  if (entry.operationVersion > taker.operationVersion) return unknown(entry, "left by a newer version of the operation");
+  if (entry.operationVersion > taker.version) return unknown(entry, "left by a newer version of the operation");
   if (entry.state === "in_progress" && entry.runKind === "capture") return { kind: "abandoned" };
   return { kind: "resume" };
 }

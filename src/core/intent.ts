@@ -51,3 +51,18 @@ export function derivedKey(entry: { id: Uint8Array; fingerprint: Uint8Array }, c
 export function requestDigest(request: Uint8Array): Uint8Array {
   return createHash("sha256").update(request).digest();
 }
+
+/** Version of the derived UUID's pre-image. Frozen: another layout gets another byte. */
+const DERIVED_UUID_VERSION = 1;
+
+/**
+ * A UUID (RFC 9562, version 8) for a name within one entry: a function of the entry's random seed, so it is the same on
+ * every resume and unpredictable elsewhere.
+ */
+export function derivedUuid(seed: Uint8Array, name: string): string {
+  const digest = createHash("sha256").update(frame(DERIVED_UUID_VERSION, [seed, name])).digest();
+  digest[6] = ((digest[6] as number) & 0x0f) | 0x80;
+  digest[8] = ((digest[8] as number) & 0x3f) | 0x80;
+  const hex = digest.toString("hex", 0, 16);
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -31,6 +31,14 @@ export class StoreFailure extends Error {
   }
 }
 
+/**
+ * Thrown by the engine through a transaction's body that it gives up while the body may still run (a handler that hangs
+ * past `maxDurationMs`): roll back and never hand the connection to anybody else. Only where {@link StoreTraits.abandons}.
+ */
+export class TransactionAbandoned extends Error {
+  override readonly name = "TransactionAbandoned";
+}
+
 /** How an entry ends, or what is provisionally known of it. */
 export interface Completion {
   readonly state: "succeeded" | "failed";
@@ -91,6 +99,8 @@ export interface StoreTraits {
    * is as long as the operation may run. `"unknown"`: refused at start for kinds that need renewal.
    */
   readonly renews: boolean | "unknown";
+  /** Whether a transaction whose body hangs can be given up at once; else the server's idle time-out has to end it. */
+  readonly abandons: boolean;
 }
 
 /**
@@ -111,7 +121,8 @@ export interface Store<Tx = unknown> {
   claim(entry: NewEntry, leaseMs: number): Promise<StoredEntry | null>;
   /**
    * Takes over an entry that is in progress and claimable, or released: new fence, attempt + 1. A compare-and-set on the
-   * fence last seen; `null` when somebody was faster. `from` also allows `needs_recovery`, for reconcile and operators.
+   * fence and attempt last seen; `null` when somebody was faster. Out of `needs_recovery` only where the caller saw it in
+   * that state (reconcile and operators claim first).
    */
   takeOver(id: Uint8Array, seen: SeenEntry, fence: Uint8Array, leaseMs: number): Promise<StoredEntry | null>;
   /** Extends the lease. `false`: the fence no longer owns the entry. Must not wait behind business connections. */
@@ -119,10 +130,11 @@ export interface Store<Tx = unknown> {
   /** Removes an entry whose retention is over. `false`: there was none. */
   forgetExpired(id: Uint8Array): Promise<boolean>;
   /**
-   * Gives the claim back. Deletes the entry where nothing is recorded and it never needed recovery; else the row, its
-   * fingerprint, records and intents stay, as `released`. `false`: not ours any more.
+   * Gives the claim back. Deletes the entry where nothing is recorded, this was the first attempt, and `keep` is false;
+   * else the row, its fingerprint, records and intents stay, as `released`. `keep` is for attempts that have sent a call
+   * without an intent: another payload under this key must still be a mismatch. `false`: not ours any more.
    */
-  release(id: Uint8Array, fence: Uint8Array): Promise<boolean>;
+  release(id: Uint8Array, fence: Uint8Array, keep: boolean): Promise<boolean>;
   /** Keeps the entry in progress but claimable only after `waitMs`: something already sent may still land. */
   suspend(id: Uint8Array, fence: Uint8Array, waitMs: number): Promise<boolean>;
   /**

@@ -5,7 +5,7 @@ import type { Outcome } from "../core/outcome.ts";
  * makes sense to come back with the same key) after how long. A throw of the handler is not a result: it is raised.
  */
 export type RunResult =
-  /** This call carried the operation out. */
+  /** This call carried the operation out. The outcome here has all the handler's headers; only the allowed ones are stored. */
   | { readonly kind: "completed"; readonly outcome: Outcome }
   /** An earlier or concurrent call did; this is its outcome, byte for byte. */
   | { readonly kind: "replayed"; readonly outcome: Outcome }
@@ -33,4 +33,8 @@ export type RunResult =
   /** The store cannot be reached; nothing was run (or what was run was rolled back). */
   | { readonly kind: "store_unavailable"; readonly retryAfterMs: number }
   /** A captured handler answered "not begun" (such as 429): its answer was sent, nothing is stored, the key is free. */
-  | { readonly kind: "not_begun"; readonly outcome: Outcome };
+  | { readonly kind: "not_begun"; readonly outcome: Outcome }
+  /** A captured handler answered 5xx: nobody knows what it did. Its answer was kept, as provisional. */
+  | { readonly kind: "provisional"; readonly outcome: Outcome }
+  /** The store was down and the operation says `onStoreDown: "run"`: the handler ran without any protection. */
+  | { readonly kind: "unprotected"; readonly outcome: Outcome };

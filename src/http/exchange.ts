@@ -17,9 +17,12 @@ export interface Exchange<Native = unknown> {
   readBody(limitBytes: number): Promise<BodyRead>;
 }
 
-/** What reading a body gave. `parsed`: an earlier parser of the framework consumed it and only its value is left. */
+/**
+ * What reading a body gave. `decoded`: an earlier reader kept the bytes but has undone their content coding already.
+ * `parsed`: an earlier parser of the framework consumed the body and only its value is left.
+ */
 export type BodyRead =
-  | { readonly kind: "bytes"; readonly bytes: Uint8Array }
+  | { readonly kind: "bytes"; readonly bytes: Uint8Array; readonly decoded?: boolean }
   | { readonly kind: "parsed"; readonly value: unknown }
   | { readonly kind: "too_large" };
 

@@ -34,7 +34,4 @@ export class TransactionAborted extends Error {
   override readonly name = "TransactionAborted";
 }
 
-/** The body is given up while it may still run; see {@link Driver.abandons}. */
-export class TransactionAbandoned extends Error {
-  override readonly name = "TransactionAbandoned";
-}
+export { TransactionAbandoned } from "../../core/store.ts";

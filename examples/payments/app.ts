@@ -1,0 +1,46 @@
+import express, { type Express, type RequestHandler } from "express";
+import { idempotent } from "oncekey/express";
+import { authenticate, callerOf } from "./auth.ts";
+import type { Lab } from "./lab.ts";
+import { listCharges } from "./operations/charges.ts";
+import { listInvoices } from "./operations/invoices.ts";
+import { listRefunds, refundHandler } from "./operations/refunds.ts";
+import { rememberRequest, requestKey } from "./origin.ts";
+import type { Payments, Queryable } from "./payments.ts";
+import { answerError, notFound, sendJson } from "./problem.ts";
+
+/** The API: three operations bound to their routes, and the lists. */
+export function createApp({ pool, operations }: Payments, lab: Lab): Express {
+  const { createInvoice, createCharge, createRefund } = operations;
+  const scope = callerOf;
+  // The refund's own body parser keeps the bytes and its handler reads amounts as bigint: no digit is lost on the way.
+  const bytes = express.raw({ type: ["json", "+json"], limit: "4mb" });
+  const json = { scope, accepts: ["json"], allowUnsafeNumbers: true } as const;
+  const app = express().disable("x-powered-by");
+  if (lab.routes !== null) app.use("/lab", lab.routes(pool));
+
+  app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberRequest);
+  app.post("/v1/invoices", idempotent(createInvoice, { scope }));
+  app.post("/v1/charges", idempotent(createCharge, { scope, context: () => ({ key: requestKey() }) }));
+  app.post("/v1/refunds", bytes, idempotent(createRefund, json), refundHandler(pool, lab.step));
+
+  app.get(["/v1/invoices", "/v1/invoices/:id"], answerWith(pool, listInvoices));
+  app.get(["/v1/charges", "/v1/charges/:id"], answerWith(pool, listCharges));
+  app.get(["/v1/refunds", "/v1/refunds/:id"], answerWith(pool, listRefunds));
+  app.use(notFound);
+  app.use(answerError);
+  return app;
+}
+
+type List = (db: Queryable, tenant: string, id?: string) => Promise<readonly unknown[]>;
+
+/** The caller's whole list, or the one resource of its tenant. */
+function answerWith(db: Queryable, list: List): RequestHandler<{ id?: string }> {
+  return async (request, response) => {
+    const { id } = request.params;
+    const found = await list(db, callerOf(request).tenant, id);
+    if (id === undefined) return sendJson(response, 200, { data: found });
+    if (found.length === 0) return notFound(request, response);
+    sendJson(response, 200, found[0]);
+  };
+}

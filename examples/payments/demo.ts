@@ -1,0 +1,67 @@
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { TOKENS } from "./auth.ts";
+import { apiProcess } from "./demo/api-process.ts";
+import { type Chaos, startChaos } from "./demo/chaos.ts";
+import { formatReport, holds, makeReport } from "./demo/report.ts";
+import { type Storm, startStorm } from "./demo/storm.ts";
+
+// npm run demo: 200 payments, each sent 5 times at once, one in ten also with a changed payload; the provider cuts
+// connections and lands payments late, the API is killed and restarted twice. Each payment must happen exactly once.
+
+const PAYMENTS = 200;
+const COPIES = 5;
+const KILL_AT = [0.3, 0.65];
+const [TOKEN = ""] = TOKENS.keys();
+
+async function main(): Promise<boolean> {
+  const dir = mkdtempSync(join(tmpdir(), "oncekey-demo-"));
+  chmodSync(dir, 0o755);
+  // A short lease, so that what a killed API left is taken up within seconds instead of half a minute.
+  const api = apiProcess({ PORT: "0", PSP_PORT: "0", ONCEKEY_DATA_DIR: dir, ONCEKEY_LEASE_MS: "2000" });
+  console.log(
+    `\n  ${PAYMENTS} payments, ${COPIES} concurrent copies of each, a hostile provider, ${KILL_AT.length} kills\n`,
+  );
+  try {
+    await api.start();
+    const startedAtMs = performance.now();
+    const options = { payments: PAYMENTS, copies: COPIES, changedEvery: 10, parallel: 25, token: TOKEN };
+    const storm = startStorm({ ...options, api: () => api.urls.api });
+    const chaos = startChaos(api, storm, KILL_AT);
+    const hide = showProgress(storm, chaos, startedAtMs);
+    await storm.over.finally(hide);
+    await chaos.stop();
+    const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
+    const report = await makeReport(api, storm, TOKEN);
+    report.push({ name: "API killed and restarted", value: chaos.kills(), wanted: KILL_AT.length });
+    console.log(`${formatReport([...report, { name: "time", value: `${seconds} s` }])}\n`);
+    for (const surprise of new Set(storm.counts.surprises)) console.log(`  surprise: ${surprise}`);
+    console.log(holds(report) ? "  Every payment happened exactly once.\n" : "  AN INVARIANT DOES NOT HOLD.\n");
+    return holds(report);
+  } finally {
+    await api.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** Redraws one line on a terminal, prints one every two seconds elsewhere. Gives the function that ends it. */
+function showProgress({ payments, counts }: Storm, chaos: Chaos, startedAtMs: number): () => void {
+  const live = process.stdout.isTTY === true;
+  const draw = () => {
+    const done = Math.round((counts.answered / payments.length) * 24);
+    const bar = `${"█".repeat(done)}${"░".repeat(24 - done)}`;
+    const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0).padStart(3);
+    const numbers = `${counts.answered}/${payments.length} paid · ${counts.requests} requests · ${counts.replays} replays`;
+    const line = `  ${bar} ${seconds} s  ${numbers} · ${counts.broken} broken · ${chaos.kills()} kills`;
+    process.stdout.write(live ? `\r\x1b[2K${line}` : `${line}\n`);
+  };
+  const timer = setInterval(draw, live ? 100 : 2_000);
+  return () => {
+    clearInterval(timer);
+    draw();
+    process.stdout.write("\n");
+  };
+}
+
+process.exit((await main()) ? 0 : 1);

@@ -1,0 +1,87 @@
+import { created } from "oncekey";
+import * as z from "zod";
+import { parseExact, writeExact } from "../exact-json.ts";
+import { amountMinor, currency, label } from "../input.ts";
+import { type Origin, originOf } from "../origin.ts";
+import type { OperationParts, Queryable } from "../payments.ts";
+
+const InvoiceInput = z.strictObject({
+  customer_id: label,
+  amount_minor: amountMinor,
+  currency,
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** An invoice as clients see it. */
+export interface Invoice {
+  readonly id: string;
+  readonly status: string;
+  readonly customer_id: string;
+  readonly amount_minor: bigint;
+  readonly currency: string;
+  readonly metadata: unknown;
+  readonly created_at: string;
+}
+
+/**
+ * "Create an invoice": one commit. The invoice, the outbox message and the stored answer are the same transaction, so
+ * that they exist together or not at all, whenever the process dies.
+ */
+export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
+  return once.transaction({
+    name: "invoices.create",
+    version: 1,
+    input: { body: InvoiceInput },
+    maxDurationMs,
+    async run({ tx, input, scope, send }) {
+      const origin = originOf(scope);
+      const invoice = await step("invoice_insert", () => insertInvoice(tx, origin, input.body));
+      await send("invoice.created", { id: invoice.id });
+      return created(`/v1/invoices/${invoice.id}`, invoice);
+    },
+  });
+}
+
+const COLUMNS = "id, status, customer_id, amount_minor, currency, metadata::text as metadata, created_at";
+
+async function insertInvoice(db: Queryable, origin: Origin, input: z.output<typeof InvoiceInput>): Promise<Invoice> {
+  const { rows } = await db.query(
+    `insert into invoices (id, tenant, client, idempotency_key, customer_id, amount_minor, currency, metadata)
+     values ('inv_' || replace(gen_random_uuid()::text, '-', ''), $1, $2, $3, $4, $5, $6, $7)
+     returning ${COLUMNS}`,
+    [
+      origin.tenant,
+      origin.client,
+      origin.key,
+      input.customer_id,
+      input.amount_minor.toString(),
+      input.currency,
+      input.metadata === undefined ? null : writeExact(input.metadata),
+    ],
+  );
+  return invoiceOf(rows[0]);
+}
+
+/** The tenant's invoices, oldest first; with `id`, only that one. */
+export async function listInvoices(db: Queryable, tenant: string, id?: string): Promise<Invoice[]> {
+  const { rows } = await db.query(
+    `select ${COLUMNS} from invoices where tenant = $1 and ($2::text is null or id = $2) order by seq`,
+    [tenant, id ?? null],
+  );
+  return rows.map(invoiceOf);
+}
+
+interface InvoiceRow extends Omit<Invoice, "amount_minor" | "metadata" | "created_at"> {
+  readonly amount_minor: string;
+  readonly metadata: string | null;
+  readonly created_at: Date;
+}
+
+function invoiceOf(row: InvoiceRow): Invoice {
+  return {
+    ...row,
+    amount_minor: BigInt(row.amount_minor),
+    metadata: row.metadata === null ? null : parseExact(row.metadata),
+    created_at: row.created_at.toISOString(),
+  };
+}

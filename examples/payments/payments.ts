@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import { createOncekey } from "oncekey";
+import { fromPg } from "oncekey/drivers/pg";
+import { migrate, postgresStore } from "oncekey/postgres";
+import pg from "pg";
+import type { Step } from "./lab.ts";
+import { createCharge } from "./operations/charges.ts";
+import { createInvoice } from "./operations/invoices.ts";
+import { createRefund } from "./operations/refunds.ts";
+import { describeError } from "./problem.ts";
+import { createPspClient, type PspClient } from "./psp-client.ts";
+import type { PspRecover, Settings } from "./settings.ts";
+
+/** A pool or a transaction: whatever runs SQL. */
+export type Queryable = Pick<pg.ClientBase, "query">;
+
+/** The Oncekey instance of this example. */
+export type Once = ReturnType<typeof openOncekey>;
+
+/** What an operation is made of. */
+export interface OperationParts {
+  readonly once: Once;
+  /** For operations that look up their own tables outside of any transaction. */
+  readonly pool: pg.Pool;
+  readonly psp: PspClient;
+  readonly pspRecover: PspRecover;
+  /** Runs a business step; in the lab it can be slowed down or killed. */
+  readonly step: Step;
+  readonly maxDurationMs: number;
+}
+
+/** The business of this example: its operations, ready to be bound to routes or resumed by a worker. */
+export interface Payments {
+  readonly once: Once;
+  readonly pool: pg.Pool;
+  readonly operations: {
+    readonly createInvoice: ReturnType<typeof createInvoice>;
+    readonly createCharge: ReturnType<typeof createCharge>;
+    readonly createRefund: ReturnType<typeof createRefund>;
+  };
+}
+
+/** Where the example stands, and what the lab hooks in. */
+export interface PaymentsOptions {
+  readonly settings: Settings;
+  readonly databaseUrl: string;
+  readonly pspUrl: string;
+  readonly step: Step;
+  readonly onPoint: (point: string) => Promise<void>;
+}
+
+const LONGEST_RUN_MS = 60_000;
+const POOL_SIZE = 12;
+
+/** Makes the tables where they are missing, defines the operations and starts Oncekey. */
+export async function openPayments({
+  settings,
+  databaseUrl,
+  pspUrl,
+  step,
+  onPoint,
+}: PaymentsOptions): Promise<Payments> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL_SIZE, connectionTimeoutMillis: 5_000 });
+  // Without a listener, a connection that breaks while idle would end the process.
+  pool.on("error", (error) => console.error(`database connection lost: ${describeError(error)}`));
+  try {
+    const once = openOncekey(pool, settings, onPoint);
+    const maxDurationMs = Math.min(LONGEST_RUN_MS, Math.floor((settings.retentionMs ?? Infinity) / 2));
+    const psp = createPspClient(pspUrl);
+    const parts: OperationParts = { once, pool, psp, pspRecover: settings.pspRecover, step, maxDurationMs };
+    const operations = {
+      createInvoice: createInvoice(parts),
+      createCharge: createCharge(parts),
+      createRefund: createRefund(parts),
+    };
+    await createTables(pool);
+    await once.start();
+    return { once, pool, operations };
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+}
+
+function openOncekey(pool: pg.Pool, settings: Settings, onPoint: (point: string) => Promise<void>) {
+  return createOncekey({
+    store: postgresStore(fromPg(pool)),
+    publishRetention: true,
+    onPoint,
+    onError: (error, about) => console.error(`oncekey: ${about.operation} at ${about.at}: ${describeError(error)}`),
+    ...(settings.profile !== undefined && { profile: settings.profile }),
+    ...(settings.leaseMs !== undefined && { leaseMs: settings.leaseMs }),
+    ...times(settings),
+  });
+}
+
+/** A short retention takes the wait and the clients' retry window with it; Oncekey refuses times that do not fit. */
+function times({ retentionMs, waitMs }: Settings) {
+  if (retentionMs === undefined) return waitMs === undefined ? {} : { waitMs };
+  const longestWaitMs = Math.floor(retentionMs / 4);
+  return {
+    retentionMs,
+    waitMs: Math.min(waitMs ?? 5_000, longestWaitMs),
+    clientRetryWindowMs: Math.min(12 * 60 * 60 * 1000, Math.floor(retentionMs / 2)),
+  };
+}
+
+async function createTables(pool: pg.Pool): Promise<void> {
+  await migrate(fromPg(pool));
+  const client = await pool.connect();
+  try {
+    // Several APIs may start at once, and "if not exists" alone is no protection against that.
+    const schema = readFileSync(new URL("./schema.sql", import.meta.url), "utf8");
+    await client.query(`begin; select pg_advisory_xact_lock(hashtext('oncekey payments example')); ${schema}; commit`);
+    client.release();
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Writes the tables of docs/ that say what the code says: error codes, options, exports. Each stands between
+ * `<!-- table: name -->` and `<!-- /table -->`; the prose around them is written by hand. `--check` only compares.
+ */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { codes } from "../src/core/errors.ts";
+import { reportCheck, repositoryRoot } from "./check.ts";
+import { type OptionsInterface, type PublicSurface, readPublicSurface } from "./public-surface.ts";
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+function clientCodes(): string {
+  const rows = Object.entries(codes).flatMap(([code, row]) =>
+    row.audience === "client" ? [[`\`${code}\``, String(row.status), row.retry, row.title]] : [],
+  );
+  return table(["code", "status", "retry", "title"], rows);
+}
+
+function developerCodes(): string {
+  const rows = Object.entries(codes).flatMap(([code, row]) =>
+    row.audience === "developer" ? [[`\`${code}\``, row.title]] : [],
+  );
+  return table(["code", "title"], rows);
+}
+
+function optionsOf({ name, extends: bases, doc, options }: OptionsInterface): string {
+  const extending = bases.length === 0 ? "" : `All of ${bases.map((base) => `\`${base}\``).join(", ")}, and:\n\n`;
+  const rows = options.map((option) => [
+    `\`${option.name}\``,
+    `\`${option.type}\``,
+    option.required ? "yes" : "",
+    option.doc,
+  ]);
+  return `### ${name}\n\n${doc}\n\n${extending}${table(["option", "type", "required", "meaning"], rows)}`;
+}
+
+/** The first sentence: up to a full stop that ends the text or is followed by a capital letter, a backtick or a bracket. */
+function firstSentence(doc: string): string {
+  return /^.*?[.?!](?=\s+[A-Z`(]|\s*$)/.exec(doc)?.[0] ?? doc;
+}
+
+const kindOrder = ["function", "constant", "class", "type"];
+
+function exportsOf({ subpaths }: PublicSurface): string {
+  const sections = subpaths.map(({ name, exports }) => {
+    const sorted = exports.toSorted((a, b) => kindOrder.indexOf(a.kind) - kindOrder.indexOf(b.kind));
+    const rows = sorted.map((item) => [`\`${item.name}\``, item.kind, firstSentence(item.doc)]);
+    return `## \`${name}\`\n\n${table(["export", "kind", "what it is"], rows)}`;
+  });
+  return sections.join("\n\n");
+}
+
+function withTables(page: string, text: string, tables: ReadonlyMap<string, string>): string {
+  const seen = new Set<string>();
+  const result = text.replace(/(<!-- table: (\S+) -->\n)[\s\S]*?(<!-- \/table -->)/g, (_, open, name, close) => {
+    seen.add(name);
+    const body = tables.get(name);
+    if (body === undefined) throw new Error(`${page} asks for a table that does not exist: ${name}`);
+    return `${open}\n${body}\n\n${close}`;
+  });
+  const unused = [...tables.keys()].filter((name) => !seen.has(name));
+  if (unused.length > 0) throw new Error(`${page} lacks the table ${unused.join(", ")}`);
+  return result;
+}
+
+function pages(surface: PublicSurface): ReadonlyMap<string, ReadonlyMap<string, string>> {
+  const options = surface.optionsInterfaces.map(optionsOf).join("\n\n");
+  return new Map([
+    [
+      "docs/errors.md",
+      new Map([
+        ["client", clientCodes()],
+        ["developer", developerCodes()],
+      ]),
+    ],
+    ["docs/options.md", new Map([["options", options]])],
+    ["docs/exports.md", new Map([["exports", exportsOf(surface)]])],
+  ]);
+}
+
+async function updatePage(page: string, tables: ReadonlyMap<string, string>, check: boolean): Promise<string[]> {
+  const path = join(repositoryRoot, page);
+  const text = await readFile(path, "utf8");
+  const updated = withTables(page, text, tables);
+  if (updated === text) return [];
+  if (check) return [`${page} is not what the code says; run npm run docs:tables`];
+  await writeFile(path, updated);
+  console.log(`docs tables: wrote ${page}`);
+  return [];
+}
+
+function undocumented({ optionsInterfaces }: PublicSurface): string[] {
+  return optionsInterfaces.flatMap(({ name, options }) =>
+    options.filter(({ doc }) => doc === "").map((option) => `${name}.${option.name} has no doc comment`),
+  );
+}
+
+const surface = readPublicSurface();
+const problems = undocumented(surface);
+for (const [page, tables] of pages(surface)) {
+  problems.push(...(await updatePage(page, tables, process.argv.includes("--check"))));
+}
+const count = surface.subpaths.reduce((sum, { exports }) => sum + exports.length, 0);
+reportCheck("docs tables", `${count} exports in ${surface.subpaths.length} subpaths`, problems);

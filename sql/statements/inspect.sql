@@ -1,0 +1,16 @@
+-- For operators: the entries of a key, without what clients sent or were answered. Scans the table (see migration 1).
+SELECT
+  encode(id, 'hex') AS id, tenant, client, operation, key, run_kind, operation_version, state, attempt, recovery_point,
+  reason, status, outcome_gone,
+  (extract(epoch FROM created_at) * 1000)::float8 AS created_at,
+  (extract(epoch FROM lease_until) * 1000)::float8 AS lease_until,
+  (extract(epoch FROM not_before) * 1000)::float8 AS not_before,
+  (extract(epoch FROM completed_at) * 1000)::float8 AS completed_at,
+  (extract(epoch FROM expires_at) * 1000)::float8 AS expires_at,
+  (extract(epoch FROM tombstone_until) * 1000)::float8 AS tombstone_until
+FROM oncekey.entry
+WHERE key = $1::text
+  AND ($2::text IS NULL OR tenant = $2::text)
+  AND ($3::text IS NULL OR operation = $3::text)
+ORDER BY created_at, id
+LIMIT 1000;

@@ -1,0 +1,2 @@
+-- Whether a connection still lives.
+SELECT true AS alive;

@@ -1,0 +1,13 @@
+-- Extends the lease of an owner. Synchronous: after a crash the database must not remember a shorter lease than its owner.
+WITH limits AS MATERIALIZED (
+  SELECT
+    set_config('lock_timeout', $4::text, true) AS lock_timeout,
+    CASE current_setting('synchronous_commit')
+      WHEN 'off' THEN set_config('synchronous_commit', 'on', true)
+    END AS synchronous
+)
+UPDATE oncekey.entry
+SET lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
+FROM limits
+WHERE id = $1::bytea AND fence = $2::bytea AND state = 'in_progress'
+RETURNING true AS matched;

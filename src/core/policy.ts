@@ -1,0 +1,110 @@
+import type { RunKind } from "./entry.ts";
+import { OncekeyError } from "./errors.ts";
+import { headerAllowlist } from "./outcome.ts";
+import type { StoreTraits } from "./store.ts";
+
+/** The times that must fit together, in milliseconds. */
+export interface PolicyTimes {
+  readonly leaseMs: number;
+  readonly waitMs: number;
+  readonly retentionMs: number;
+  readonly clientRetryWindowMs: number;
+  readonly tombstoneMs: number;
+}
+
+/** What the policy asks of one operation. */
+export interface PolicyOperation {
+  readonly runKind: RunKind;
+  readonly name: string;
+  readonly version: number;
+  readonly aliases: readonly string[];
+  readonly maxDurationMs: number;
+  readonly retentionMs: number;
+  readonly waitMs: number;
+  readonly replayHeaders: readonly string[];
+  readonly claimCommit: "synchronous" | "asynchronous";
+  readonly onStoreDown: "refuse" | "run";
+}
+
+const LONGEST_MS = 2 ** 31 - 1;
+const RETENTION_MAX_MS = 10 * 365 * 24 * 3_600_000;
+
+/** Refuses times that would break a promise. Raises `oncekey_config_invalid`, naming the option and what to change. */
+export function checkTimes(times: PolicyTimes): void {
+  for (const name of ["leaseMs", "waitMs"] as const) requireDuration(name, times[name], LONGEST_MS);
+  for (const name of ["retentionMs", "clientRetryWindowMs", "tombstoneMs"] as const) {
+    requireDuration(name, times[name], RETENTION_MAX_MS);
+  }
+  if (times.leaseMs < 100) refuse(`leaseMs is ${times.leaseMs}: a lease below 100 ms cannot be renewed in time`);
+  checkRetention("", times.retentionMs, times.clientRetryWindowMs, times.waitMs);
+}
+
+/** Refuses an operation that would break a promise. Raises `oncekey_config_invalid`. */
+export function checkOperation(operation: PolicyOperation, times: PolicyTimes, traits: StoreTraits): void {
+  const of = `Operation ${JSON.stringify(operation.name)}: `;
+  checkNames(operation, of);
+  requireDuration(`${of}maxDurationMs`, operation.maxDurationMs, LONGEST_MS);
+  requireDuration(`${of}retentionMs`, operation.retentionMs, RETENTION_MAX_MS);
+  requireDuration(`${of}waitMs`, operation.waitMs, LONGEST_MS);
+  if (operation.maxDurationMs < 1) refuse(`${of}maxDurationMs must be at least 1`);
+  checkRetention(of, operation.retentionMs, times.clientRetryWindowMs, operation.waitMs);
+  // A transaction that sleeps past its retention could insert an outcome that other code stored and purged meanwhile.
+  if (operation.runKind === "transaction" && operation.retentionMs <= operation.maxDurationMs) {
+    refuse(`${of}retentionMs (${operation.retentionMs}) must be longer than maxDurationMs (${operation.maxDurationMs})`);
+  }
+  headerAllowlist(operation.replayHeaders);
+  checkClaim(operation, of);
+  checkRenewal(operation, of, traits);
+}
+
+function checkNames(operation: PolicyOperation, of: string): void {
+  for (const name of [operation.name, ...operation.aliases]) {
+    if (typeof name !== "string" || !/^[\x21-\x7e]{1,100}$/.test(name)) {
+      refuse(`${of}names and aliases are 1 to 100 visible ASCII characters`);
+    }
+  }
+  if (!Number.isInteger(operation.version) || operation.version < 1 || operation.version > LONGEST_MS) {
+    refuse(`${of}version must be a positive integer`);
+  }
+}
+
+function checkRetention(of: string, retentionMs: number, windowMs: number, waitMs: number): void {
+  if (retentionMs < windowMs) {
+    refuse(
+      `${of}retentionMs (${retentionMs}) is shorter than clientRetryWindowMs (${windowMs}): a late retry would run again. Raise retentionMs, or lower clientRetryWindowMs to what your clients really do`,
+    );
+  }
+  if (retentionMs < waitMs * 2) {
+    refuse(`${of}retentionMs (${retentionMs}) must be at least twice waitMs (${waitMs}): a waiter must not outlive the outcome`);
+  }
+}
+
+function checkClaim(operation: PolicyOperation, of: string): void {
+  if (operation.claimCommit === "asynchronous") {
+    const why =
+      operation.runKind === "capture"
+        ? "a claim lost in a database crash would run the handler twice"
+        : "it is safe only where every outside call dedupes or asks on every attempt, which this version cannot check";
+    refuse(`${of}claimCommit "asynchronous" is refused for ${operation.runKind}: ${why}. Use "synchronous"`);
+  }
+  if (operation.onStoreDown === "run" && operation.runKind !== "capture") {
+    refuse(`${of}onStoreDown "run" is only possible for capture: ${operation.runKind} keeps its promise in the store`);
+  }
+}
+
+function checkRenewal(operation: PolicyOperation, of: string, traits: StoreTraits): void {
+  if (operation.runKind === "transaction" || traits.renews !== "unknown") return;
+  refuse(
+    `${of}the driver does not tell the size of its pool, so a lease renewal may starve behind business queries. Give the store a second driver: postgresStore(driver, { control })`,
+  );
+}
+
+function requireDuration(name: string, value: number, most: number): void {
+  if (!Number.isInteger(value) || value < 0 || value > most) {
+    refuse(`${name} must be a whole number of milliseconds from 0 to ${most}`);
+  }
+}
+
+function refuse(what: string): never {
+  throw new OncekeyError("oncekey_config_invalid", `${what}. Nothing was started.`);
+}

@@ -1,0 +1,154 @@
+import { pause } from "../core/clock.ts";
+import { encodeValue } from "../core/codec.ts";
+import type { StoredEntry } from "../core/entry.ts";
+import type { Outcome } from "../core/outcome.ts";
+import { type AnswerMeaning, meaningOf, NOT_BEGUN_STATUSES } from "../core/outcome-policy.ts";
+import { StoreFailure } from "../core/store.ts";
+import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
+import { done, draftEntry, type EngineContext, jittered, type Turn } from "./context.ts";
+import { LeaseLost } from "./lease.ts";
+import type { CaptureDefinition, Operation } from "./operation.ts";
+import { ownedAttempt } from "./owned-attempt.ts";
+import type { CapturedHandler, OperationRequest } from "./request.ts";
+import { completionOf, storedForm } from "./settled-response.ts";
+
+const UNKNOWN_RETRY_MS = 5_000;
+
+/** Claims (or takes over a given-back entry) and runs the existing handler. */
+export async function claimCapture(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  released?: StoredEntry,
+): Promise<Turn> {
+  if (released === undefined) await request.input();
+  const stored = { input: null, context: request.context == null ? null : encodeValue(request.context) };
+  const owned =
+    released === undefined
+      ? await claimNew(context, operation, await draftEntry(context, operation, request, stored))
+      : await claimAbandoned(context, operation, released);
+  if (owned === null) return { kind: "again" };
+  const identity = Buffer.from(owned.entry.id).toString("hex");
+  const disown = context.sharing.own(identity, owned.entry.fingerprint);
+  try {
+    return await runCaptured(context, operation, request.handler as CapturedHandler, owned);
+  } finally {
+    owned.lease.stop();
+    disown();
+  }
+}
+
+/** The owner of a captured run is gone: nobody knows what it did, unless the operation may simply run again. */
+export async function unknownAfterCrash(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  entry: StoredEntry,
+): Promise<Turn> {
+  if ((operation.definition as CaptureDefinition<Record<never, never>>).afterCrash === "runAgain") {
+    return claimCapture(context, operation, request, entry);
+  }
+  await context.store.markUnknown(entry.id, entry.fence, "owner_lost", null);
+  // Marked by us or finished by a slow owner: the next look tells.
+  return { kind: "again" };
+}
+
+async function runCaptured(
+  context: EngineContext,
+  operation: Operation,
+  handler: CapturedHandler,
+  { lease }: Owned,
+): Promise<Turn> {
+  const running = ownedAttempt.run({ context, lease }, () => handler(lease.signal));
+  const first = await firstOf(running, lease.signal);
+  if (first.kind === "lost") {
+    // The handler may still finish: its outcome counts as long as nobody took the entry over.
+    void settleLate(context, operation, lease, running);
+    await context.store.markUnknown(lease.id, lease.fence, "lease_lost", null).catch(() => false);
+    return done({ kind: "lease_lost", retryAfterMs: UNKNOWN_RETRY_MS });
+  }
+  if (first.kind === "threw") {
+    await context.store.markUnknown(lease.id, lease.fence, "handler_threw", null);
+    throw first.error;
+  }
+  return done(await settle(context, operation, lease, first.outcome));
+}
+
+type First =
+  | { readonly kind: "answered"; readonly outcome: Outcome }
+  | { readonly kind: "threw"; readonly error: unknown }
+  | { readonly kind: "lost" };
+
+function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<First> {
+  return new Promise((resolve) => {
+    const lost = () => resolve({ kind: "lost" });
+    if (signal.aborted) return lost();
+    signal.addEventListener("abort", lost, { once: true });
+    running
+      .then(
+        (outcome) => resolve({ kind: "answered", outcome }),
+        (error: unknown) => resolve({ kind: "threw", error }),
+      )
+      .finally(() => signal.removeEventListener("abort", lost));
+  });
+}
+
+/** Stores what an answer means, then hands it on to be sent: effect done, outcome stored, bytes sent. */
+async function settle(context: EngineContext, operation: Operation, lease: Owned["lease"], outcome: Outcome) {
+  const { notBegun = NOT_BEGUN_STATUSES } = operation.definition as CaptureDefinition<Record<never, never>>;
+  const meaning = meaningOf(outcome, notBegun);
+  const kept = await stubbornly(context, () => store(context, operation, lease, meaning, outcome));
+  if (!kept && !(await finishedBy(context, lease))) throw new LeaseLost("another attempt took over");
+  if (meaning === "not_begun") return { kind: "not_begun", outcome } as const;
+  return { kind: meaning === "unknown" ? "provisional" : "completed", outcome } as const;
+}
+
+function store(
+  context: EngineContext,
+  operation: Operation,
+  { id, fence }: Owned["lease"],
+  meaning: AnswerMeaning,
+  outcome: Outcome,
+): Promise<boolean> {
+  switch (meaning) {
+    case "not_begun":
+      return context.store.release(id, fence, false);
+    case "unknown":
+      return context.store.markUnknown(id, fence, "handler_failed", storedForm(operation, outcome));
+    default:
+      return context.store.complete(id, fence, completionOf(context, operation, meaning, outcome));
+  }
+}
+
+const STORE_TRIES = 4;
+
+/** The effect is done: one blink of the database must not leave it unrecorded. Every store method here may be sent twice. */
+async function stubbornly<T>(context: EngineContext, run: () => Promise<T>): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof StoreFailure) || tried >= STORE_TRIES) throw error;
+      await pause(context.settings.clock, jittered(context, 50, tried, 1_000));
+    }
+  }
+}
+
+/** A completion whose answer was lost and that was sent again matches nothing the second time: the row tells. */
+async function finishedBy(context: EngineContext, { id, fence }: Owned["lease"]): Promise<boolean> {
+  const entry = await context.store.read(id);
+  return entry?.completedAt != null && Buffer.compare(entry.fence, fence) === 0;
+}
+
+async function settleLate(
+  context: EngineContext,
+  operation: Operation,
+  lease: Owned["lease"],
+  running: Promise<Outcome>,
+): Promise<void> {
+  try {
+    await settle(context, operation, lease, await running);
+  } catch (error) {
+    context.settings.onError(error, { operation: operation.name, at: "late answer of a handler that lost its lease" });
+  }
+}

@@ -1,0 +1,66 @@
+import { pause } from "../core/clock.ts";
+import type { NewEntry, StoredEntry } from "../core/entry.ts";
+import { type SeenEntry, StoreFailure } from "../core/store.ts";
+import { type EngineContext, jittered, maxDurationOf, newFence } from "./context.ts";
+import { keepLease, type Lease, leaseLength } from "./lease.ts";
+import type { Operation } from "./operation.ts";
+
+/** An entry that this attempt owns, and the lease that says so. */
+export interface Owned {
+  readonly entry: StoredEntry;
+  readonly lease: Lease;
+  /** Monotonic time directly before the claim was sent and directly after its answer: the entry's clock was read in between. */
+  readonly sentAtMs: number;
+  readonly receivedAtMs: number;
+}
+
+const RESENDS = 3;
+
+/**
+ * Claims a new entry in a commit of its own; `null` when the identity has one. A claim whose answer was lost is sent
+ * again with the same fence until it is known: a row with our fence is ours.
+ */
+export function claimNew(context: EngineContext, operation: Operation, draft: NewEntry): Promise<Owned | null> {
+  return owned(context, operation, draft.fence, (leaseMs) =>
+    resent(context, () => context.store.claim(draft, leaseMs)),
+  );
+}
+
+/** Takes over an entry that its owner left; `null` when somebody was faster. */
+export function claimAbandoned(
+  context: EngineContext,
+  operation: Operation,
+  entry: StoredEntry,
+): Promise<Owned | null> {
+  const fence = newFence(context);
+  const seen: SeenEntry = { fence: entry.fence, attempt: entry.attempt, state: entry.state as SeenEntry["state"] };
+  return owned(context, operation, fence, (leaseMs) => context.store.takeOver(entry.id, seen, fence, leaseMs));
+}
+
+async function owned(
+  context: EngineContext,
+  operation: Operation,
+  fence: Uint8Array,
+  claim: (leaseMs: number) => Promise<StoredEntry | null>,
+): Promise<Owned | null> {
+  const { store, settings } = context;
+  const { clock, leaseMs } = settings;
+  const maxDurationMs = maxDurationOf(operation);
+  const claimSentAtMs = clock.monotonicMs();
+  const entry = await claim(leaseLength(store, leaseMs, maxDurationMs));
+  if (entry === null) return null;
+  const lease = keepLease({ store, clock, id: entry.id, fence, leaseMs, maxDurationMs, claimSentAtMs });
+  return { entry, lease, sentAtMs: claimSentAtMs, receivedAtMs: clock.monotonicMs() };
+}
+
+async function resent<T>(context: EngineContext, claim: () => Promise<T>): Promise<T> {
+  for (let sent = 1; ; sent++) {
+    try {
+      return await claim();
+    } catch (error) {
+      const mayHaveArrived = error instanceof StoreFailure && ["unavailable", "commit_unknown"].includes(error.kind);
+      if (!mayHaveArrived || sent >= RESENDS) throw error;
+      await pause(context.settings.clock, jittered(context, 20, sent, 200));
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { type Session, StoreFailure } from "../core/store.ts";
+import type { OperationResponse, Rejection } from "../core/response.ts";
+import { type Attempt, halt, step } from "./attempt.ts";
+import { LeaseLost } from "./lease.ts";
+import { sendFrom } from "./messages.ts";
+import type { Completed, PhaseStep } from "./operation.ts";
+import { inTransaction } from "./phase-transaction.ts";
+import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
+
+/** `op.complete`: the last transaction of an attempt, business rows and outcome together. */
+export async function complete(
+  attempt: Attempt,
+  run: (step: PhaseStep<unknown>) => Promise<OperationResponse | Rejection>,
+): Promise<Completed> {
+  const settled = await step(
+    attempt,
+    "phase",
+    "complete",
+    (record) => halt(attempt, { kind: "recovery", reason: `phase_changed: recorded ${record.name} after the end` }),
+    () =>
+      completeOnce(attempt, async (session) =>
+        settleResponse(await run({ tx: session.tx, send: sendFrom(session, attempt.entry, "complete") })),
+      ),
+  );
+  attempt.outcome = settled.outcome;
+  return {} as Completed;
+}
+
+/** A rejection whose rows are rolled back is stored in a second transaction; the fence keeps the entry ours in between. */
+class RollBackRejection extends Error {
+  readonly settled: SettledResponse;
+  constructor(settled: SettledResponse) {
+    super("rejected");
+    this.settled = settled;
+  }
+}
+
+async function completeOnce(
+  attempt: Attempt,
+  run: (session: Session<unknown>) => Promise<SettledResponse>,
+): Promise<SettledResponse> {
+  const { lease, context, operation } = attempt;
+  try {
+    return await inTransaction(attempt, "complete", async (session) => {
+      const settled = await run(session);
+      if (settled.rollsBack) throw new RollBackRejection(settled);
+      lease.check();
+      const completion = completionOf(context, operation, settled.state, settled.outcome);
+      const kept = await session.complete(lease.id, lease.fence, completion);
+      if (!kept) throw new LeaseLost("another attempt took over");
+      return settled;
+    });
+  } catch (error) {
+    if (error instanceof RollBackRejection) {
+      return completeOnce(attempt, async () => ({ ...error.settled, rollsBack: false }));
+    }
+    if (error instanceof StoreFailure && error.kind === "commit_unknown") return confirmedOutcome(attempt, error);
+    throw error;
+  }
+}
+
+/** COMMIT was sent and its answer lost: finished under our fence means that it arrived. */
+async function confirmedOutcome({ context, lease }: Attempt, lost: StoreFailure): Promise<SettledResponse> {
+  const entry = await context.store.read(lease.id).catch(() => null);
+  const ours = entry !== null && Buffer.compare(entry.fence, lease.fence) === 0;
+  if (!ours || entry.outcome === null || (entry.state !== "succeeded" && entry.state !== "failed")) throw lost;
+  return { outcome: entry.outcome, state: entry.state, rollsBack: false };
+}

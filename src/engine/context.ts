@@ -1,0 +1,92 @@
+import type { NewEntry } from "../core/entry.ts";
+import type { FingerprintRing } from "../core/fingerprint.ts";
+import { storedKey } from "../core/key.ts";
+import type { Store, TransactionLimits } from "../core/store.ts";
+import type { Operation } from "./operation.ts";
+import type { OperationRequest } from "./request.ts";
+import type { RunResult } from "./run-result.ts";
+import { DEFAULT_MAX_DURATION_MS, type Settings } from "./settings.ts";
+import type { Sharing } from "./sharing.ts";
+
+/** What every run works with. */
+export interface EngineContext {
+  readonly store: Store<unknown>;
+  readonly settings: Settings;
+  readonly ring: FingerprintRing;
+  readonly sharing: Sharing;
+  /** Awaited between any two effects; does nothing outside crash tests. */
+  point(name: string): Promise<void>;
+}
+
+/**
+ * What one turn of a run gave: a result, or a reason to take another turn. `wait`: somebody else runs; `again`: the
+ * entry changed under us; `suspect`: the locks say that another payload runs (see `lead`).
+ */
+export type Turn =
+  | { readonly kind: "done"; readonly result: RunResult }
+  | { readonly kind: "wait"; readonly retryAfterMs: number }
+  | { readonly kind: "again" }
+  | { readonly kind: "suspect" };
+
+/** A turn that ends the run. */
+export function done(result: RunResult): Turn {
+  return { kind: "done", result };
+}
+
+const FENCE_LENGTH = 16;
+const SEED_LENGTH = 16;
+
+/** A new claim of this request, with a fence of its own. */
+export async function draftEntry(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  stored: { readonly input: Uint8Array | null; readonly context: Uint8Array | null },
+): Promise<NewEntry> {
+  const { identity, proof } = request;
+  const { random, storedKey: how } = context.settings;
+  return {
+    id: identity.id,
+    tenant: identity.scope.tenant,
+    client: identity.scope.client,
+    operation: operation.name,
+    key: storedKey(identity.key, how),
+    runKind: operation.runKind,
+    operationVersion: operation.version,
+    fingerprint: await proof.fingerprint(proof.ring.form(proof.compare)),
+    wireDigest: proof.wireDigest,
+    fence: random.bytes(FENCE_LENGTH),
+    seed: random.bytes(SEED_LENGTH),
+    ...stored,
+  };
+}
+
+/** A fresh owner token. */
+export function newFence(context: EngineContext): Uint8Array {
+  return context.settings.random.bytes(FENCE_LENGTH);
+}
+
+/** How long one attempt of the operation may run. */
+export function maxDurationOf(operation: Operation): number {
+  return operation.definition.maxDurationMs ?? DEFAULT_MAX_DURATION_MS;
+}
+
+const LOCK_TIMEOUT_MS = 10_000;
+
+/** Limits of the operation's transactions. Lock waits stay well under the lease: a lease must not die in a queue. */
+export function transactionLimits(context: EngineContext, operation: Operation): TransactionLimits {
+  const lockTimeoutMs = Math.max(1, Math.min(LOCK_TIMEOUT_MS, Math.floor(context.settings.leaseMs / 3)));
+  return { lockTimeoutMs, idleTimeoutMs: maxDurationOf(operation) };
+}
+
+/** How the operation's outcome is kept. */
+export function keeping(context: EngineContext, operation: Operation): { retentionMs: number; tombstoneMs: number } {
+  const { retentionMs, tombstoneMs } = context.settings;
+  return { retentionMs: operation.definition.retentionMs ?? retentionMs, tombstoneMs };
+}
+
+/** A pause that grows with each try and is spread, so that a crowd does not come back at one instant. */
+export function jittered(context: EngineContext, baseMs: number, attempt: number, mostMs: number): number {
+  const span = Math.min(mostMs, baseMs * 2 ** attempt);
+  return span / 2 + (span / 2) * context.settings.random.unit();
+}

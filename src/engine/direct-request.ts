@@ -1,0 +1,56 @@
+import { OncekeyError } from "../core/errors.ts";
+import type { Compare, FingerprintForm, RequestProof } from "../core/fingerprint.ts";
+import { identityOf } from "../core/identity.ts";
+import { type RawInput, type ValidatedInput, validateInput } from "../core/input.ts";
+import { parseKey } from "../core/key.ts";
+import { inputParts } from "../core/request-form.ts";
+import { checkScope, type Scope } from "../core/scope.ts";
+import type { EngineContext } from "./context.ts";
+import type { Operation } from "./operation.ts";
+import type { OperationRequest } from "./request.ts";
+
+/** A run without HTTP: whose key, which key, and the input's parts. */
+export interface DirectRun {
+  readonly scope: Scope;
+  readonly key: string;
+  readonly input: RawInput;
+  /** Stored for resumes without a client: ids, never secrets. */
+  readonly context?: unknown;
+  /** How long to wait for a running duplicate, in milliseconds. Default: the operation's. */
+  readonly waitMs?: number;
+}
+
+/**
+ * The request behind `once.run`. Without wire bytes it is always compared by its validated input. Raises
+ * `idempotency_key_missing`, `idempotency_key_invalid`, `oncekey_scope_invalid`.
+ */
+export function directRequest(context: EngineContext, operation: Operation, run: DirectRun): OperationRequest {
+  const { definition, identityName } = operation;
+  const compare: Compare = definition.compare === "none" ? "none" : "input";
+  let validated: Promise<ValidatedInput> | undefined;
+  const validate = () => (validated ??= validateInput(definition.input ?? {}, run.input, true));
+  const fingerprint = async (form: FingerprintForm) => {
+    // An entry made from wire bytes can never be matched by a run that has none: a digest of nothing equals nothing.
+    if (form.compare === "wire") return new Uint8Array();
+    const parts = form.compare === "none" ? [] : inputParts({ operation: identityName, ...(await validate()) });
+    return context.ring.fingerprint(form, parts);
+  };
+  const proof: RequestProof = { compare, ring: context.ring, wireDigest: null, fingerprint };
+  return {
+    identity: identityOf(checkScope(run.scope), identityName, directKey(context, run.key), definition.keySpace),
+    proof,
+    input: async () => (await validate()).input,
+    context: run.context ?? null,
+    waitMs: run.waitMs ?? definition.waitMs ?? context.settings.waitMs,
+  };
+}
+
+function directKey({ settings }: EngineContext, key: string): string {
+  const parsed = parseKey([key], { maxLength: settings.maxKeyLength });
+  if (parsed.kind === "key") return parsed.key;
+  const why = parsed.kind === "invalid" ? `malformed: ${parsed.why}` : "missing";
+  throw new OncekeyError(
+    parsed.kind === "invalid" ? "idempotency_key_invalid" : "idempotency_key_missing",
+    `The key is ${why}. Nothing was run or stored.`,
+  );
+}

@@ -1,0 +1,194 @@
+import { pause } from "../core/clock.ts";
+import { decide, type StoredEntry } from "../core/entry.ts";
+import { matchRequest } from "../core/fingerprint.ts";
+import { StoreFailure } from "../core/store.ts";
+import { claimCapture, unknownAfterCrash } from "./capture.ts";
+import { done, type EngineContext, jittered, type Turn } from "./context.ts";
+import { failureResult } from "./failures.ts";
+import type { Operation } from "./operation.ts";
+import { claimPhases, resumePhases } from "./phases.ts";
+import { mayReconcile, reconcile } from "./reconcile.ts";
+import type { OperationRequest } from "./request.ts";
+import type { RunResult } from "./run-result.ts";
+import { storedForm } from "./settled-response.ts";
+import { runTransaction } from "./transaction.ts";
+
+const BUSY_RETRY_MS = 1_000;
+
+/**
+ * Runs an operation once for its identity. Exact duplicates in this process wait for one leader and take its answer;
+ * the leader looks, claims, runs, or waits for another process. Waiting holds no connection.
+ */
+export async function execute(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+): Promise<RunResult> {
+  const { clock } = context.settings;
+  const deadlineAtMs = clock.monotonicMs() + request.waitMs;
+  const share = await shareKey(request);
+  for (;;) {
+    const running = context.sharing.running(share);
+    if (running === undefined) {
+      return context.sharing.lead(share, () => lead(context, operation, request, deadlineAtMs));
+    }
+    const joined = await context.sharing.join(running, Math.max(0, deadlineAtMs - clock.monotonicMs()));
+    if (joined.kind !== "result") return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
+    const result = followerResult(operation, joined.result);
+    if (result !== null) return result;
+    if (clock.monotonicMs() >= deadlineAtMs) return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
+  }
+}
+
+/** What makes two requests of this process the same run: the identity, and the exact bytes (or else the fingerprint). */
+async function shareKey({ identity, proof }: OperationRequest): Promise<string> {
+  const digest = proof.wireDigest ?? (await proof.fingerprint(proof.ring.form(proof.compare)));
+  return Buffer.concat([identity.id, digest]).toString("base64");
+}
+
+/** The leader's result as a duplicate sees it, or `null` where the duplicate has to look for itself. */
+function followerResult(operation: Operation, result: RunResult): RunResult | null {
+  switch (result.kind) {
+    case "completed":
+    case "unprotected":
+      return { kind: "replayed", outcome: storedForm(operation, result.outcome) };
+    case "provisional":
+      return { kind: "unknown", reason: "handler_failed", provisional: result.outcome, retryAfterMs: BUSY_RETRY_MS };
+    case "busy":
+    case "lease_lost":
+    case "commit_unknown":
+    case "not_begun":
+      return null;
+    default:
+      return result;
+  }
+}
+
+const SUSPICIONS = 4;
+/** Turns in which the entry changed under us, before we call it contention. */
+const MOST_ROUNDS = 1_000;
+
+async function lead(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  deadlineAtMs: number,
+): Promise<RunResult> {
+  const { clock } = context.settings;
+  const skipsLookUp = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
+  let suspicions = 0;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const turn = await takeTurn(context, operation, request, skipsLookUp && round === 0);
+    if (turn.kind === "done") return turn.result;
+    // A duplicate that ends releases its two locks one after the other, and for an instant looks like another payload.
+    // A real one stays.
+    if (turn.kind === "suspect" && ++suspicions >= SUSPICIONS) return { kind: "mismatch" };
+    const leftMs = deadlineAtMs - clock.monotonicMs();
+    if (turn.kind === "wait" && leftMs <= 0) return { kind: "busy", retryAfterMs: turn.retryAfterMs };
+    const restMs = turn.kind === "wait" ? jittered(context, 20, round, 500) : jittered(context, 4, suspicions, 50);
+    await pause(clock, turn.kind === "wait" ? Math.min(restMs, leftMs) : restMs);
+  }
+  return { kind: "contention", retryAfterMs: BUSY_RETRY_MS };
+}
+
+/** One look at the entry and what follows from it. */
+async function takeTurn(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  skipLookUp: boolean,
+): Promise<Turn> {
+  try {
+    const owner = context.sharing.owner(Buffer.from(request.identity.id).toString("hex"));
+    if (owner !== undefined) {
+      const match = await matchRequest({ fingerprint: owner, wireDigest: null }, request.proof);
+      if (match === "different") return done({ kind: "mismatch" });
+    }
+    if (skipLookUp) return await startBlind(context, operation, request);
+    const entry = await context.store.read(request.identity.id);
+    return await act(context, operation, request, entry);
+  } catch (error) {
+    return afterFailure(context, operation, request, error);
+  }
+}
+
+/** Without a look-up; input that does not validate must still meet a known entry first. */
+async function startBlind(context: EngineContext, operation: Operation, request: OperationRequest): Promise<Turn> {
+  try {
+    await request.input();
+  } catch {
+    return act(context, operation, request, await context.store.read(request.identity.id));
+  }
+  return start(context, operation, request);
+}
+
+async function act(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  entry: StoredEntry | null,
+): Promise<Turn> {
+  const match = entry === null ? "equal" : await matchRequest(entry, request.proof);
+  const decision = decide(entry, match, operation);
+  switch (decision.kind) {
+    case "absent":
+      // A transaction run removes a dead entry under its own lock; the other kinds before they claim.
+      if (decision.expired && operation.runKind !== "transaction") await context.store.forgetExpired(request.identity.id);
+      return start(context, operation, request);
+    case "replay":
+      return done({ kind: "replayed", outcome: decision.outcome });
+    case "gone":
+    case "mismatch":
+      return done({ kind: decision.kind });
+    case "version_unknown":
+      return done({ kind: "version_unknown", retryAfterMs: BUSY_RETRY_MS });
+    case "busy":
+      return { kind: "wait", retryAfterMs: decision.retryAfterMs };
+    case "unknown":
+      return mayReconcile(context, operation, entry as StoredEntry)
+        ? reconcile(context, operation, entry as StoredEntry)
+        : done(decision);
+    case "resume":
+      return takeOver(context, operation, request, entry as StoredEntry);
+    case "abandoned":
+      return unknownAfterCrash(context, operation, request, entry as StoredEntry);
+  }
+}
+
+/** Runs what has no entry. */
+function start(context: EngineContext, operation: Operation, request: OperationRequest): Promise<Turn> {
+  switch (operation.runKind) {
+    case "transaction":
+      return runTransaction(context, operation, request);
+    case "phases":
+      return claimPhases(context, operation, request);
+    case "capture":
+      return claimCapture(context, operation, request);
+  }
+}
+
+function takeOver(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  entry: StoredEntry,
+): Promise<Turn> {
+  if (operation.runKind === "phases") return resumePhases(context, operation, request, entry);
+  return claimCapture(context, operation, request, entry);
+}
+
+async function afterFailure(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  error: unknown,
+): Promise<Turn> {
+  const unprotected = "onStoreDown" in operation.definition && operation.definition.onStoreDown === "run";
+  if (unprotected && error instanceof StoreFailure && error.kind === "unavailable" && request.handler !== undefined) {
+    context.settings.onError(error, { operation: operation.name, at: "claim (running unprotected)" });
+    return done({ kind: "unprotected", outcome: await request.handler(new AbortController().signal) });
+  }
+  const result = failureResult(error);
+  if (result === null) throw error;
+  return done(result);
+}

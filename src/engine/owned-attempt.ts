@@ -1,0 +1,25 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { OncekeyError } from "../core/errors.ts";
+import type { EngineContext } from "./context.ts";
+import { type Lease, LeaseLost } from "./lease.ts";
+
+/** The captured attempt that the current code runs in. */
+export const ownedAttempt = new AsyncLocalStorage<{ readonly context: EngineContext; readonly lease: Lease }>();
+
+/**
+ * For a captured handler's own transaction: locks the entry in `tx` and makes sure that this attempt still owns it, so
+ * that a handler which lost its lease cannot commit. Call it last, directly before the commit.
+ * Raises {@link LeaseLost} (let it roll the transaction back) and `oncekey_operation_unknown` outside a captured handler.
+ */
+export async function assertOwned(tx: unknown): Promise<void> {
+  const attempt = ownedAttempt.getStore();
+  if (attempt === undefined) {
+    throw new OncekeyError(
+      "oncekey_operation_unknown",
+      "assertOwned() was called outside a captured handler. Nothing was changed. Call it in the handler's own async flow.",
+    );
+  }
+  const { context, lease } = attempt;
+  lease.check();
+  if (!(await context.store.owns(tx, lease.id, lease.fence))) throw new LeaseLost("another attempt took over");
+}

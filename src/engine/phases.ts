@@ -1,0 +1,201 @@
+import { decodeValue, encodeValue } from "../core/codec.ts";
+import type { StoredEntry } from "../core/entry.ts";
+import { OncekeyError } from "../core/errors.ts";
+import { derivedUuid } from "../core/intent.ts";
+import { type Attempt, beginAttempt, Halted, step } from "./attempt.ts";
+import { makeCall } from "./call.ts";
+import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
+import { complete } from "./complete.ts";
+import { done, draftEntry, type EngineContext, type Turn } from "./context.ts";
+import { failureResult } from "./failures.ts";
+import { LeaseLost } from "./lease.ts";
+import { sendFrom } from "./messages.ts";
+import type { CallOptions, Operation, PhasesContext, PhasesDefinition, PhaseStep } from "./operation.ts";
+import { inTransaction } from "./phase-transaction.ts";
+import type { OperationRequest } from "./request.ts";
+
+type AnyDefinition = PhasesDefinition<unknown, Record<never, never>>;
+
+/** Claims a new entry and runs the operation. */
+export async function claimPhases(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+): Promise<Turn> {
+  const input = await request.input();
+  const stores = (operation.definition as AnyDefinition).storeInput !== false;
+  const draft = await draftEntry(context, operation, request, {
+    input: stores ? encodeValue(input) : null,
+    context: request.context == null ? null : encodeValue(request.context),
+  });
+  const owned = await claimNew(context, operation, draft);
+  // First run and resume must see the same input, so the first run takes it through the codec too.
+  const seen = draft.input === null ? input : decodeValue(draft.input);
+  return owned === null ? { kind: "again" } : runOwned(context, operation, owned, seen);
+}
+
+/**
+ * Takes over an entry whose owner left, and goes on from its recovery point: for a retry, or (without a request) for the
+ * sweeper, which needs the stored input.
+ */
+export async function resumePhases(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest | null,
+  entry: StoredEntry,
+): Promise<Turn> {
+  const input = entry.input === null ? await request?.input() : decodeValue(entry.input);
+  const owned = await claimAbandoned(context, operation, entry);
+  return owned === null ? { kind: "again" } : runOwned(context, operation, owned, input);
+}
+
+async function runOwned(context: EngineContext, operation: Operation, owned: Owned, input: unknown): Promise<Turn> {
+  const disown = context.sharing.own(Buffer.from(owned.entry.id).toString("hex"), owned.entry.fingerprint);
+  try {
+    const attempt = await beginAttempt(context, operation, owned);
+    return await runAttempt(attempt, input);
+  } finally {
+    owned.lease.stop();
+    disown();
+  }
+}
+
+async function runAttempt(attempt: Attempt, input: unknown): Promise<Turn> {
+  try {
+    const running = (attempt.operation.definition as AnyDefinition).run(phasesContext(attempt, input) as never);
+    await orLost(running, attempt);
+    if (attempt.halted !== null) throw attempt.halted;
+    if (attempt.outcome === null) throw completeMissing(attempt);
+    return done({ kind: "completed", outcome: attempt.outcome });
+  } catch (error) {
+    return endAttempt(attempt, attempt.halted ?? error);
+  }
+}
+
+/** The operation's own promise, or the loss of the lease: a run that hangs must not keep its client for ever. */
+function orLost(running: Promise<unknown>, { lease }: Attempt): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const lost = () => reject(lease.signal.reason);
+    if (lease.signal.aborted) return lost();
+    lease.signal.addEventListener("abort", lost, { once: true });
+    running.then(resolve, reject).finally(() => lease.signal.removeEventListener("abort", lost));
+  });
+}
+
+function completeMissing({ operation }: Attempt): OncekeyError {
+  return new OncekeyError(
+    "oncekey_complete_missing",
+    `${operation.name} ended without op.complete(). What its phases committed is kept, no outcome is stored. Return await op.complete(…) on every path.`,
+  );
+}
+
+/** Leaves the entry in the state that the attempt's end calls for, and says so. */
+async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
+  const { id, fence } = attempt.lease;
+  const { store } = attempt.context;
+  if (error instanceof Halted) return endHalted(attempt, error);
+  const result = failureResult(error);
+  // The lease is lost or the store is: nothing may be written any more, the lease lapses by itself.
+  if (result !== null && result.kind !== "contention") return done(result);
+  const leaving = hasOpenIntent(attempt)
+    ? store.suspend(id, fence, attempt.context.settings.leaseMs)
+    : store.release(id, fence, attempt.sent || attempt.position > 0);
+  // If even that fails the lease lapses by itself; the caller must see why the operation ended.
+  await leaving.catch((failure: unknown) => attempt.context.settings.onError(failure, { operation: attempt.operation.name, at: "release" }));
+  if (result !== null) return done(result);
+  throw error;
+}
+
+async function endHalted(attempt: Attempt, { reason }: Halted): Promise<Turn> {
+  const { id, fence } = attempt.lease;
+  const { store } = attempt.context;
+  if (reason.kind === "failed") return reason.result.kind === "contention" ? giveBack(attempt, reason) : done(reason.result);
+  const kept =
+    reason.kind === "suspend"
+      ? await store.suspend(id, fence, reason.waitMs)
+      : await store.markUnknown(id, fence, reason.reason, null);
+  if (!kept) return done({ kind: "lease_lost", retryAfterMs: 1_000 });
+  const retryAfterMs = reason.kind === "suspend" ? reason.waitMs : 5_000;
+  return done({ kind: "unknown", reason: reason.reason, provisional: null, retryAfterMs });
+}
+
+async function giveBack(attempt: Attempt, reason: Extract<Halted["reason"], { kind: "failed" }>): Promise<Turn> {
+  if (!hasOpenIntent(attempt)) {
+    await attempt.context.store.release(attempt.lease.id, attempt.lease.fence, attempt.sent || attempt.position > 0);
+  }
+  return done(reason.result);
+}
+
+function hasOpenIntent(attempt: Attempt): boolean {
+  return [...attempt.intents.values()].some(({ intent }) => intent.state === "open");
+}
+
+function phasesContext(attempt: Attempt, input: unknown): PhasesContext<unknown, unknown> {
+  const { entry, lease } = attempt;
+  return {
+    input,
+    scope: { tenant: entry.tenant, client: entry.client },
+    context: entry.context === null ? null : decodeValue(entry.context),
+    signal: lease.signal,
+    phase: (name, run) => phase(attempt, name, run),
+    call: (name, options) => call(attempt, name, options as CallOptions<unknown, unknown>) as never,
+    complete: (run) => complete(attempt, run),
+    now: () => new Date(entry.createdAt),
+    uuid: (name) => derivedUuid(entry.seed, name),
+  };
+}
+
+function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>) => Promise<T>): Promise<T> {
+  const recorded = (value: Uint8Array) => decodeValue(value) as T;
+  return step(
+    attempt,
+    "phase",
+    name,
+    (record) => recorded(record.value),
+    async () => {
+      const { position, lease } = attempt;
+      return recorded(
+        await inTransaction(attempt, name, async (session) => {
+          const value = encodeValue(await run({ tx: session.tx, send: sendFrom(session, attempt.entry, name) }));
+          lease.check();
+          const kept = await session.recordPhase(lease.id, lease.fence, { position, kind: "phase", name, value });
+          if (!kept) throw new LeaseLost("another attempt took over");
+          return value;
+        }),
+      );
+    },
+  );
+}
+
+function call(attempt: Attempt, name: string, options: CallOptions<unknown, unknown>): Promise<unknown> {
+  checkCall(name, options);
+  return step(
+    attempt,
+    "call",
+    name,
+    (record) => decodeValue(record.value),
+    async () => {
+      const { position, lease, context } = attempt;
+      const value = encodeValue(await makeCall(attempt, name, options));
+      const kept = await context.store.recordCall(lease.id, lease.fence, { position, kind: "call", name, value });
+      if (!kept) throw new LeaseLost("another attempt took over");
+      settleIntent(attempt, name);
+      return decodeValue(value);
+    },
+  );
+}
+
+function checkCall(name: string, options: CallOptions<unknown, unknown>): void {
+  const recover = options.recover as unknown as Record<string, unknown> | undefined;
+  const forms = ["dedupes", "cancel", "settlesWithinMs", "atMostOnce"].filter((form) => recover?.[form] !== undefined);
+  if (forms.length === 1 && Number.isFinite(options.timeoutMs) && options.timeoutMs > 0) return;
+  throw new OncekeyError(
+    "oncekey_recover_missing",
+    `Call ${name} needs timeoutMs and exactly one of: dedupes, find with cancel, find with settlesWithinMs, atMostOnce. Nothing was sent.`,
+  );
+}
+
+function settleIntent(attempt: Attempt, name: string): void {
+  const known = attempt.intents.get(name);
+  if (known !== undefined) attempt.intents.set(name, { ...known, intent: { ...known.intent, state: "settled" } });
+}

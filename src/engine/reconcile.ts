@@ -1,0 +1,75 @@
+import { decodeValue } from "../core/codec.ts";
+import type { StoredEntry } from "../core/entry.ts";
+import type { Reconciled } from "../core/reconcile.ts";
+import { claimAbandoned, type Owned } from "./claim.ts";
+import { done, type EngineContext, maxDurationOf, type Turn } from "./context.ts";
+import type { CaptureDefinition, Operation } from "./operation.ts";
+import { completionOf, settleResponse } from "./settled-response.ts";
+
+type AnyCapture = CaptureDefinition<Record<never, never>>;
+
+/** Reasons that are written by the attempt itself at its end: nothing of it is still running. */
+const ENDED = ["handler_threw", "handler_failed"];
+
+/**
+ * Whether a captured run may be asked about now. The fence does not reach a handler's own writes, so "nothing happened"
+ * is worth nothing while an old attempt may still be at work: until then its lease, its whole duration and one more lease
+ * (the longest pause assumed of a process) must have passed.
+ */
+export function mayReconcile(context: EngineContext, operation: Operation, entry: StoredEntry): boolean {
+  if (operation.runKind !== "capture" || (operation.definition as AnyCapture).reconcile === undefined) return false;
+  if (entry.state !== "needs_recovery") return false;
+  if (ENDED.includes(entry.reason ?? "")) return true;
+  return -entry.clock.claimableInMs >= maxDurationOf(operation) + context.settings.leaseMs;
+}
+
+/** Claims an entry that needs recovery, asks, and stores what is now known. The next look at the entry tells. */
+export async function reconcile(context: EngineContext, operation: Operation, entry: StoredEntry): Promise<Turn> {
+  const owned = await claimAbandoned(context, operation, entry);
+  if (owned === null) return { kind: "again" };
+  try {
+    return await store(context, operation, owned, await ask(context, operation, owned));
+  } finally {
+    owned.lease.stop();
+  }
+}
+
+async function ask(context: EngineContext, operation: Operation, { entry, lease }: Owned): Promise<Reconciled> {
+  const { reconcile: askHandler } = operation.definition as Required<AnyCapture>;
+  try {
+    return await askHandler({
+      id: Buffer.from(entry.id).toString("hex"),
+      scope: { tenant: entry.tenant, client: entry.client },
+      key: entry.key,
+      context: entry.context === null ? null : decodeValue(entry.context),
+      signal: lease.signal,
+    });
+  } catch (error) {
+    context.settings.onError(error, { operation: operation.name, at: "reconcile" });
+    return { kind: "unknown", why: "reconcile threw" };
+  }
+}
+
+async function store(
+  context: EngineContext,
+  operation: Operation,
+  { lease }: Owned,
+  found: Reconciled,
+): Promise<Turn> {
+  lease.check();
+  switch (found.kind) {
+    case "happened": {
+      const { state, outcome } = settleResponse(found.response);
+      await context.store.complete(lease.id, lease.fence, completionOf(context, operation, state, outcome));
+      return { kind: "again" };
+    }
+    case "not_done":
+      await context.store.release(lease.id, lease.fence, true);
+      return { kind: "again" };
+    case "unknown": {
+      const reason = `reconcile: ${found.why}`;
+      await context.store.markUnknown(lease.id, lease.fence, reason, null);
+      return done({ kind: "unknown", reason, provisional: null, retryAfterMs: 5_000 });
+    }
+  }
+}

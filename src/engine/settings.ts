@@ -1,0 +1,90 @@
+import { type Clock, systemClock } from "../core/clock.ts";
+import type { FingerprintSecret } from "../core/fingerprint.ts";
+import { type Random, systemRandom } from "../core/random.ts";
+import type { Store } from "../core/store.ts";
+
+/** Options of `createOncekey`. Durations in milliseconds. */
+export interface OncekeyOptions<Tx> {
+  /** Where entries live. */
+  readonly store: Store<Tx>;
+  /** HTTP dialect. Default `ietf`. */
+  readonly profile?: string;
+  /** Length of a lease; it is renewed while the operation runs. Default 30,000. */
+  readonly leaseMs?: number;
+  /** How long a duplicate waits for a running request before 409. Default 5,000. */
+  readonly waitMs?: number;
+  /** How long an outcome is replayed, from completion. Default 86,400,000 (24 h). */
+  readonly retentionMs?: number;
+  /** For how long clients may go on retrying; retention must not be shorter. Default 43,200,000 (12 h). */
+  readonly clientRetryWindowMs?: number;
+  /** How long after retention a late retry is refused instead of run. Default 0: it runs as new. */
+  readonly tombstoneMs?: number;
+  /** Duplicates that may wait for one key in this process; more get 409 at once. Default 100. */
+  readonly maxWaitersPerKey?: number;
+  /** Duplicates that may wait in this process. Default 1,000. */
+  readonly maxWaiters?: number;
+  /** Largest request body in bytes. Default 1,048,576. */
+  readonly maxBodyBytes?: number;
+  /** Longest accepted key in characters. Default 255. */
+  readonly maxKeyLength?: number;
+  /** `digest`: store only the key's digest and a prefix, where keys may hold personal data. Default `raw`. */
+  readonly storedKey?: "raw" | "digest";
+  /** Sends `Idempotency-Retention` (seconds) with every answer of a bound operation. Default false. */
+  readonly publishRetention?: boolean;
+  /** HMAC secrets for fingerprints, newest first. Default: plain SHA-256. */
+  readonly fingerprintSecrets?: readonly FingerprintSecret[];
+  /** Told of errors that a client's answer cannot show (an outside call's, a background completion's). Default: standard error. */
+  readonly onError?: (error: unknown, about: ErrorContext) => void;
+  /** For crash tests: awaited between any two effects, with the point's name. Default: none. */
+  readonly onPoint?: (point: string) => void | Promise<void>;
+  /** The local clock, for tests. Default: the system's. */
+  readonly clock?: Clock;
+  /** Where fences, seeds and jitter come from, for tests. Default: the system's. */
+  readonly random?: Random;
+}
+
+/** Where an error happened; holds no key and no payload. */
+export interface ErrorContext {
+  readonly operation: string;
+  readonly at: string;
+}
+
+/** The options with every default filled in. */
+export type Settings = Omit<Required<OncekeyOptions<unknown>>, "store" | "onPoint">;
+
+const HOUR = 3_600_000;
+
+/** The defaults, one row an option. */
+export const DEFAULTS: Settings = {
+  profile: "ietf",
+  leaseMs: 30_000,
+  waitMs: 5_000,
+  retentionMs: 24 * HOUR,
+  clientRetryWindowMs: 12 * HOUR,
+  tombstoneMs: 0,
+  maxWaitersPerKey: 100,
+  maxWaiters: 1_000,
+  maxBodyBytes: 1_048_576,
+  maxKeyLength: 255,
+  storedKey: "raw",
+  publishRetention: false,
+  fingerprintSecrets: [],
+  onError: printError,
+  clock: systemClock,
+  random: systemRandom,
+};
+
+/** Longest attempt of an operation that does not say. */
+export const DEFAULT_MAX_DURATION_MS = 60_000;
+
+/** Options and defaults together; options given as `undefined` take the default. */
+export function settingsOf(options: OncekeyOptions<never>): Settings {
+  const given = Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined);
+  return { ...DEFAULTS, ...Object.fromEntries(given) };
+}
+
+function printError(error: unknown, about: ErrorContext): void {
+  // The name and the place only: an error's message is the application's, and may hold what must not be logged.
+  const name = error instanceof Error ? error.name : typeof error;
+  console.error(`oncekey: ${about.operation} at ${about.at}: ${name} (set onError to see it whole)`);
+}

@@ -1,0 +1,56 @@
+import { OncekeyError } from "../core/errors.ts";
+import type { Outcome } from "../core/outcome.ts";
+import { headerAllowlist, storableHeaders } from "../core/outcome.ts";
+import type { OperationResponse, Rejection } from "../core/response.ts";
+import type { Completion } from "../core/store.ts";
+import { type EngineContext, keeping } from "./context.ts";
+import type { Operation } from "./operation.ts";
+
+/** What a handler's return value means. */
+export interface SettledResponse {
+  /** With all the headers the handler set. */
+  readonly outcome: Outcome;
+  readonly state: "succeeded" | "failed";
+  /** The business rows must be rolled back before the outcome is stored. */
+  readonly rollsBack: boolean;
+}
+
+/** Reads a handler's return value. Raises `oncekey_response_invalid` and `oncekey_reject_required`. */
+export function settleResponse(returned: OperationResponse | Rejection): SettledResponse {
+  if (returned?.kind === "rejection") {
+    return { outcome: outcomeOf(returned.response), state: "failed", rollsBack: !returned.keepRows };
+  }
+  if (returned?.kind !== "response" || !Number.isInteger(returned.status)) {
+    throw new OncekeyError(
+      "oncekey_response_invalid",
+      "The operation returned something that is no response. Everything was rolled back, nothing is stored. Return ok(), created(), respond() or reject().",
+    );
+  }
+  if (returned.status >= 400) {
+    throw new OncekeyError(
+      "oncekey_reject_required",
+      `The operation returned status ${returned.status} without reject(). Everything was rolled back, nothing is stored. Use reject(status, problem), with { keepRows: true } where its rows should stay.`,
+    );
+  }
+  return { outcome: outcomeOf(returned), state: "succeeded", rollsBack: false };
+}
+
+/** What is stored of an outcome: the allowed headers only. */
+export function completionOf(
+  context: EngineContext,
+  operation: Operation,
+  state: "succeeded" | "failed",
+  outcome: Outcome,
+): Completion {
+  return { state, outcome: storedForm(operation, outcome), ...keeping(context, operation) };
+}
+
+/** The outcome as every later retry will see it. */
+export function storedForm(operation: Operation, outcome: Outcome): Outcome {
+  const allowed = headerAllowlist(operation.definition.replayHeaders);
+  return { ...outcome, headers: storableHeaders(outcome.headers, allowed) };
+}
+
+function outcomeOf({ status, headers, body }: OperationResponse): Outcome {
+  return { status, headers, body };
+}

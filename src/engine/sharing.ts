@@ -1,0 +1,81 @@
+import type { Clock } from "../core/clock.ts";
+import type { RunResult } from "./run-result.ts";
+
+/** A run of this process that exact duplicates can wait for. */
+interface SharedRun {
+  readonly promise: Promise<RunResult>;
+  waiters: number;
+}
+
+/** What joining a run of this process gave. */
+export type Joined =
+  | { readonly kind: "result"; readonly result: RunResult }
+  | { readonly kind: "timeout" }
+  | { readonly kind: "crowded" };
+
+/** Runs of this process, by what they do; and which requests own an identity right now. */
+export interface Sharing {
+  /** The running leader of exactly this request, or `undefined`. */
+  running(shareKey: string): SharedRun | undefined;
+  /** Makes the caller's run the leader until it settles. */
+  lead(shareKey: string, run: () => Promise<RunResult>): Promise<RunResult>;
+  /** Waits for a leader's result, holding no connection. */
+  join(run: SharedRun, timeoutMs: number): Promise<Joined>;
+  /** Marks an identity as owned by a request of this process, and takes that back. */
+  own(identity: string, fingerprint: Uint8Array): () => void;
+  /** The fingerprint of the request that owns the identity in this process, or `undefined`. */
+  owner(identity: string): Uint8Array | undefined;
+  /** How many leaders are running. */
+  readonly size: number;
+}
+
+/** Bounds for waiters of one process. */
+export interface SharingLimits {
+  readonly maxWaitersPerKey: number;
+  readonly maxWaiters: number;
+}
+
+/** Creates the registry of one instance. */
+export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
+  const runs = new Map<string, SharedRun>();
+  const owners = new Map<string, Uint8Array>();
+  let waiters = 0;
+  return {
+    get size() {
+      return runs.size;
+    },
+    running: (shareKey) => runs.get(shareKey),
+    lead(shareKey, run) {
+      const promise = run().finally(() => runs.delete(shareKey));
+      // A leader whose run throws is awaited by its own caller; followers may be none, and that is no unhandled rejection.
+      promise.catch(() => {});
+      runs.set(shareKey, { promise, waiters: 0 });
+      return promise;
+    },
+    async join(run, timeoutMs) {
+      if (run.waiters >= limits.maxWaitersPerKey || waiters >= limits.maxWaiters) return { kind: "crowded" };
+      run.waiters++;
+      waiters++;
+      try {
+        return await within(clock, run.promise, timeoutMs);
+      } finally {
+        run.waiters--;
+        waiters--;
+      }
+    },
+    own(identity, fingerprint) {
+      owners.set(identity, fingerprint);
+      return () => {
+        if (owners.get(identity) === fingerprint) owners.delete(identity);
+      };
+    },
+    owner: (identity) => owners.get(identity),
+  };
+}
+
+function within(clock: Clock, promise: Promise<RunResult>, timeoutMs: number): Promise<Joined> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(timeoutMs, () => resolve({ kind: "timeout" }));
+    promise.then((result) => resolve({ kind: "result", result }), reject).finally(cancel);
+  });
+}

@@ -1,0 +1,160 @@
+import { pause } from "../core/clock.ts";
+import { decide, type NewEntry } from "../core/entry.ts";
+import { matchRequest } from "../core/fingerprint.ts";
+import type { Outcome } from "../core/outcome.ts";
+import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
+import { orAbandoned } from "./abandon.ts";
+import { done, draftEntry, type EngineContext, jittered, maxDurationOf, type Turn, transactionLimits } from "./context.ts";
+import { failureResult, isContention } from "./failures.ts";
+import { LeaseLost } from "./lease.ts";
+import { sendFrom } from "./messages.ts";
+import type { Operation, TransactionDefinition } from "./operation.ts";
+import type { OperationRequest } from "./request.ts";
+import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
+
+const CONTENTION_TRIES = 5;
+
+/** One transaction's worth of work: everything it needs, and the entry it will insert. */
+interface Work {
+  readonly context: EngineContext;
+  readonly operation: Operation;
+  readonly request: OperationRequest;
+  readonly draft: NewEntry;
+  readonly lockDigest: Uint8Array;
+  readonly input: unknown;
+}
+
+/** Leaves a transaction that must not go on, carrying the turn it means. Rolls back. */
+class LeaveTransaction extends Error {
+  readonly turn: Turn;
+  constructor(turn: Turn) {
+    super("transaction left");
+    this.turn = turn;
+  }
+}
+
+/** Leaves a transaction whose business rows a rejection rolls back; the rejection is stored in a second one. */
+class RollBackRejection extends Error {
+  readonly settled: SettledResponse;
+  constructor(settled: SettledResponse) {
+    super("rejected");
+    this.settled = settled;
+  }
+}
+
+/** Runs a `transaction` operation whose identity had no entry a moment ago. */
+export async function runTransaction(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+): Promise<Turn> {
+  const { proof } = request;
+  const work: Work = {
+    context,
+    operation,
+    request,
+    input: await request.input(),
+    draft: await draftEntry(context, operation, request, { input: null, context: null }),
+    lockDigest: await proof.fingerprint(proof.ring.lockForm(proof.compare)),
+  };
+  return untilUncontended(work, () => attempt(work, (session) => runHandler(work, session)));
+}
+
+/** Runs again after serialisation failures: the closure was rolled back and has no outside effects. */
+async function untilUncontended(work: Work, run: () => Promise<Turn>): Promise<Turn> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isContention(error) || tried >= CONTENTION_TRIES) return failed(work, error);
+      await pause(work.context.settings.clock, jittered(work.context, 10, tried, 500));
+    }
+  }
+}
+
+async function attempt(work: Work, handle: (session: Session<unknown>) => Promise<SettledResponse>): Promise<Turn> {
+  const { context, request, draft } = work;
+  let release = () => {};
+  try {
+    const outcome = await context.store.transaction(async (session) => {
+      await own(work, session);
+      release = context.sharing.own(Buffer.from(request.identity.id).toString("hex"), draft.fingerprint);
+      const settled = await handle(session);
+      if (settled.rollsBack) throw new RollBackRejection(settled);
+      await insertOutcome(work, session, settled);
+      return settled.outcome;
+    });
+    await context.point("transaction:committed");
+    return done({ kind: "completed", outcome });
+  } catch (error) {
+    if (error instanceof LeaveTransaction) return error.turn;
+    if (error instanceof RollBackRejection) return await storeRejection(work, error.settled);
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+/** Takes the locks and makes sure that the identity is free, or leaves. */
+async function own(work: Work, session: Session<unknown>): Promise<void> {
+  const { context, operation, request, lockDigest } = work;
+  const lock = await session.lock(request.identity.id, lockDigest, transactionLimits(context, operation));
+  if (lock === "busy") throw new LeaveTransaction({ kind: "wait", retryAfterMs: 1_000 });
+  if (lock === "mismatch") throw new LeaveTransaction({ kind: "suspect" });
+  const entry = await session.read(request.identity.id);
+  if (entry === null) return;
+  const decision = decide(entry, await matchRequest(entry, request.proof), operation);
+  // Anything but a dead entry is judged outside: this transaction only runs what has no entry.
+  if (decision.kind !== "absent") throw new LeaveTransaction({ kind: "again" });
+  await session.forgetExpired(request.identity.id);
+}
+
+async function insertOutcome(work: Work, session: Session<unknown>, settled: SettledResponse): Promise<void> {
+  const completion = completionOf(work.context, work.operation, settled.state, settled.outcome);
+  await session.insertFinished(work.draft, completion);
+}
+
+/**
+ * Stores a refusal after its business rows were rolled back. A transaction of its own, because a savepoint in front of
+ * every handler would cost each request a round trip; if a duplicate slipped in between, its outcome counts and ours,
+ * of which nothing is left, is forgotten.
+ */
+async function storeRejection(work: Work, settled: SettledResponse): Promise<Turn> {
+  return attempt(work, async () => ({ ...settled, rollsBack: false }));
+}
+
+async function runHandler(work: Work, session: Session<unknown>): Promise<SettledResponse> {
+  const { context, operation, request, draft } = work;
+  const { run } = operation.definition as TransactionDefinition<unknown, Record<never, never>>;
+  const { clock } = context.settings;
+  const overdue = new AbortController();
+  const giveUp = clock.after(maxDurationOf(operation), () => overdue.abort(new LeaseLost("maxDurationMs is over")));
+  try {
+    const send = sendFrom(session, draft, "transaction");
+    const { scope } = request.identity;
+    const running = run({ tx: session.tx, input: work.input as never, scope, send, signal: overdue.signal });
+    return settleResponse(await orAbandoned(context, running, overdue.signal));
+  } finally {
+    giveUp();
+  }
+}
+
+/** What an attempt's failure means, after asking the store where asking helps. */
+async function failed(work: Work, error: unknown): Promise<Turn> {
+  if (error instanceof TransactionAbandoned) return done({ kind: "lease_lost", retryAfterMs: 1_000 });
+  // The index let somebody else finish first: their entry decides.
+  if (error instanceof StoreFailure && error.kind === "conflict") return { kind: "again" };
+  if (error instanceof StoreFailure && error.kind === "commit_unknown") return afterLostCommit(work, error);
+  const result = failureResult(error);
+  if (result === null) throw error;
+  return done(result);
+}
+
+/** A row proves that the transaction committed; an absent one proves nothing, the COMMIT may still be on its way. */
+async function afterLostCommit(work: Work, error: StoreFailure): Promise<Turn> {
+  const lost = done(failureResult(error) as { kind: "commit_unknown"; retryAfterMs: number });
+  const entry = await work.context.store.read(work.request.identity.id).catch(() => null);
+  if (entry === null) return lost;
+  const ours = Buffer.compare(entry.fence, work.draft.fence) === 0;
+  return ours && entry.outcome !== null ? done({ kind: "completed", outcome: entry.outcome as Outcome }) : { kind: "again" };
+}

@@ -1,0 +1,52 @@
+import type { OperationResponse, Rejection } from "../core/response.ts";
+import type { Scope } from "../core/scope.ts";
+import type { Operation } from "../engine/operation.ts";
+import type { BodyForm, BodyRules } from "./body.ts";
+
+/** What a binding's `authorize` may say: `false` or an answer refuses, everything else lets the attempt pass. */
+export type Authorization = boolean | undefined | OperationResponse | Rejection;
+
+/**
+ * How an operation is bound to a route. `Native` is the framework's own request (Hono: its context), as the
+ * authentication before it left it.
+ */
+export interface BindingOptions<Native> {
+  /**
+   * Whose key it is: tenant and client from *authentication*, never from what the client may choose. A malformed scope
+   * raises `oncekey_scope_invalid`.
+   */
+  scope(native: Native): Scope | Promise<Scope>;
+  /**
+   * Decides every attempt, replays included, before the key is looked up. `false` answers 403; an answer
+   * (`reject(404, …)`) is sent as it is and not stored; a throw reaches the framework's error handling. Default: allowed.
+   */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a check that only throws returns nothing.
+  authorize?(native: Native): Authorization | void | Promise<Authorization | void>;
+  /**
+   * Whether a request without a key is refused. `false`: it runs once for itself, without any replay. Default true.
+   */
+  readonly requireKey?: boolean;
+  /** Stored for resumes without a client: ids, never secrets. Default: nothing. */
+  context?(native: Native): unknown;
+  /** Which bodies are read; others get 415. Default: JSON and forms, for `capture` every kind. */
+  readonly accepts?: readonly BodyForm[];
+  /**
+   * Lets numbers pass that ordinary JavaScript numbers cannot hold, where the handler (`capture`) or an earlier body
+   * parser sees them as such. Requests that differ only beyond 2^53 may then be equal. Default false: 400.
+   */
+  readonly allowUnsafeNumbers?: boolean;
+}
+
+/** How the binding reads bodies: the operation's limits, the route's choices. */
+export function bodyRules<Native>(operation: Operation, options: BindingOptions<Native>): BodyRules {
+  const { definition, engine, runKind } = operation;
+  const captures = runKind === "capture";
+  const allowUnsafeNumbers = options.allowUnsafeNumbers ?? false;
+  return {
+    limitBytes: definition.maxBodyBytes ?? engine.settings.maxBodyBytes,
+    accepts: options.accepts ?? (captures ? ["json", "form", "multipart", "raw"] : ["json", "form"]),
+    fractions: definition.fractions ?? "exact",
+    ordinaryNumbers: captures && !allowUnsafeNumbers,
+    allowUnsafeNumbers,
+  };
+}

@@ -1,0 +1,34 @@
+import type { HeaderLine, Outcome } from "../core/outcome.ts";
+import type { Answer } from "./exchange.ts";
+import type { Profile } from "./profile.ts";
+
+/** Framing belongs to the connection that carries the answer, never to the outcome. */
+const FRAMING = new Set(["content-length", "transfer-encoding", "connection", "keep-alive", "trailer", "upgrade"]);
+
+/** Statuses whose answers have no body and no `Content-Length` (RFC 9110 §8.6, §15.3.5, §15.4.5). */
+export function isBodyless(status: number): boolean {
+  return status < 200 || status === 204 || status === 304;
+}
+
+/** The answer of the call that carried the operation out: all the handler's headers, and no replay marker, whoever set it. */
+export function freshAnswer(profile: Profile, outcome: Outcome): Answer {
+  return answer(outcome, withoutMarker(profile, outcome.headers));
+}
+
+/** The answer of every other call: stored headers and bytes, marked. */
+export function replayAnswer(profile: Profile, outcome: Outcome): Answer {
+  return answer(outcome, [...withoutMarker(profile, outcome.headers), profile.replayMarker]);
+}
+
+function withoutMarker(profile: Profile, headers: readonly HeaderLine[]): HeaderLine[] {
+  return headers.filter(([name]) => name.toLowerCase() !== profile.replayMarker[0]);
+}
+
+function answer(outcome: Outcome, headers: readonly HeaderLine[]): Answer {
+  const kept = headers
+    .map(([name, value]): HeaderLine => [name.toLowerCase(), value])
+    .filter(([name]) => !FRAMING.has(name));
+  if (isBodyless(outcome.status)) return { status: outcome.status, headers: kept, body: new Uint8Array() };
+  kept.push(["content-length", String(outcome.body.length)]);
+  return { status: outcome.status, headers: kept, body: outcome.body };
+}

@@ -1,0 +1,106 @@
+import { type ClientErrorCode, isClientError, type OncekeyError } from "../core/errors.ts";
+import type { Outcome } from "../core/outcome.ts";
+import type { RunResult } from "../engine/run-result.ts";
+import type { Answer } from "./exchange.ts";
+import { type Problem, type ProblemState, problemAnswer } from "./problem.ts";
+import type { Profile } from "./profile.ts";
+import { freshAnswer, replayAnswer } from "./replay.ts";
+
+type Refused = Exclude<RunResult, { readonly outcome: Outcome }>;
+
+interface Meaning {
+  readonly code: ClientErrorCode;
+  readonly state: ProblemState;
+  readonly detail: string;
+}
+
+/** Where a request that got no outcome stands, one row for each kind of result (DESIGN §5). */
+const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
+  mismatch: {
+    code: "idempotency_payload_mismatch",
+    state: "none",
+    detail: "The key was first used for another request, which is untouched. Use a new key for this one.",
+  },
+  busy: {
+    code: "idempotency_in_progress",
+    state: "in_progress",
+    detail: "The first request with this key is still running. Send the same request again with the same key.",
+  },
+  unknown: {
+    code: "idempotency_outcome_unknown",
+    state: "needs_recovery",
+    detail: "It is not known yet what the first request did; nothing was repeated. Ask again with the same key.",
+  },
+  gone: {
+    code: "idempotency_response_unavailable",
+    state: "succeeded",
+    detail: "The request was carried out, but its answer is no longer kept. Look the result up; do not send it again.",
+  },
+  lease_lost: {
+    code: "idempotency_lease_lost",
+    state: "in_progress",
+    detail: "The request lost its lease while it ran; another attempt may finish it. Ask again with the same key.",
+  },
+  commit_unknown: {
+    code: "idempotency_commit_unknown",
+    state: "in_progress",
+    detail: "The connection broke while the result was committed. Ask again with the same key to learn what happened.",
+  },
+  contention: {
+    code: "idempotency_contention",
+    state: "none",
+    detail:
+      "Too many concurrent transactions touched the same rows; this one was rolled back. Try again with the same key.",
+  },
+  version_unknown: {
+    code: "idempotency_version_unknown",
+    state: "in_progress",
+    detail: "The key was last used by a newer version of the service; nothing was run. Try again with the same key.",
+  },
+  store_unavailable: {
+    code: "idempotency_store_unavailable",
+    state: "none",
+    detail: "The idempotency store cannot be reached, so nothing was run. Try again with the same key.",
+  },
+};
+
+/** What a run gave, as an answer in the profile's dialect. */
+export function resultAnswer(profile: Profile, result: RunResult): Answer {
+  switch (result.kind) {
+    case "completed":
+    case "not_begun":
+    case "provisional":
+    case "unprotected":
+      return freshAnswer(profile, result.outcome);
+    case "replayed":
+      return replayAnswer(profile, result.outcome);
+    case "unknown":
+      if (result.provisional !== null && profile.provisional === "replayed") {
+        return replayAnswer(profile, result.provisional);
+      }
+      return problemAnswer(profile, problemOf(result));
+    default:
+      return problemAnswer(profile, problemOf(result));
+  }
+}
+
+function problemOf(result: Refused): Problem {
+  const meaning = meanings[result.kind];
+  // The engine names the entry's state where it saw one.
+  const state = (result as { readonly state?: ProblemState }).state ?? meaning.state;
+  return { ...meaning, state, retryAfterMs: "retryAfterMs" in result ? result.retryAfterMs : undefined };
+}
+
+const UNAVAILABLE_RETRY_MS = 1_000;
+
+/** An error that a client may see, as an answer; `null` for every other one, which belongs to the framework. */
+export function errorAnswer(profile: Profile, error: unknown): Answer | null {
+  if (!isClientError(error)) return null;
+  const { code, message } = error;
+  return problemAnswer(profile, { code, detail: message, state: "none", retryAfterMs: retryAfterOf(error) });
+}
+
+function retryAfterOf(error: OncekeyError): number | undefined {
+  const comesBack = ["idempotency_store_unavailable", "idempotency_version_unknown", "idempotency_contention"];
+  return error.retryAfterMs ?? (comesBack.includes(error.code) ? UNAVAILABLE_RETRY_MS : undefined);
+}

@@ -1,0 +1,61 @@
+/** The front door: defining, starting and running operations. Re-exports only. */
+export { type Clock, systemClock } from "./core/clock.ts";
+export type { Decision, EntryState, RunKind, StoredEntry } from "./core/entry.ts";
+export { type ClientErrorCode, codes, type ErrorCode, OncekeyError, type RetryAdvice } from "./core/errors.ts";
+export type { Compare, FingerprintSecret } from "./core/fingerprint.ts";
+export type { KeySpace } from "./core/identity.ts";
+export type { InputOf, InputPart, InputSchemas, RawInput } from "./core/input.ts";
+export { stringifyJson } from "./core/json/stringify.ts";
+export type { HeaderLine, Outcome } from "./core/outcome.ts";
+export type { Random } from "./core/random.ts";
+export { happened, notDone, type Reconcile, type ReconcileArguments, type Reconciled } from "./core/reconcile.ts";
+export {
+  ambiguous,
+  type CallArguments,
+  type Cancel,
+  type Find,
+  type Found,
+  found,
+  none,
+  type Recover,
+  type RecoverByCancel,
+  type RecoverByDedupe,
+  type RecoverBySettling,
+  type RecoverNever,
+  unknown,
+} from "./core/recover.ts";
+export {
+  accepted,
+  created,
+  type HeaderInit,
+  json,
+  noContent,
+  type OperationResponse,
+  ok,
+  type Rejection,
+  type RejectOptions,
+  reject,
+  respond,
+} from "./core/response.ts";
+export type { Scope } from "./core/scope.ts";
+export type { SchemaIssue, SchemaResult, StandardSchema } from "./core/standard-schema.ts";
+export { type Store, StoreFailure, type StoreFailureKind, type StoreTraits } from "./core/store.ts";
+export type { DirectRun } from "./engine/direct-request.ts";
+export { createOncekey, type Oncekey } from "./engine/oncekey.ts";
+export type {
+  CallOptions,
+  CaptureDefinition,
+  Completed,
+  Operation,
+  OperationOptions,
+  PhaseStep,
+  PhasesContext,
+  PhasesDefinition,
+  Send,
+  SendOptions,
+  TransactionDefinition,
+  TransactionStep,
+} from "./engine/operation.ts";
+export { assertOwned } from "./engine/owned-attempt.ts";
+export type { RunResult } from "./engine/run-result.ts";
+export type { ErrorContext, OncekeyOptions } from "./engine/settings.ts";

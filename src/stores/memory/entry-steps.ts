@@ -1,0 +1,83 @@
+import type { NewEntry, StoredEntry } from "../../core/entry.ts";
+import type { Outcome } from "../../core/outcome.ts";
+import type { Completion, SeenEntry } from "../../core/store.ts";
+import {
+  claimableAt,
+  claimedRow,
+  completedRow,
+  type EntryRow,
+  isEndable,
+  isForgettable,
+  isOwned,
+  isTakeable,
+  releasedRow,
+  storedEntry,
+  takenOver,
+} from "./entry-row.ts";
+import { type EntryStep, keep, write } from "./tables.ts";
+
+/** Inserts the claim; one that was sent before with the same fence, and whose answer was lost, is claimed again. */
+export function claimStep(entry: NewEntry, leaseMs: number): EntryStep<StoredEntry | null> {
+  return (row, now) => {
+    if (row !== null) return keep(isOwned(row, entry.fence) ? storedEntry(row, now) : null);
+    const claimed = claimedRow(entry, leaseMs, now);
+    return write(claimed, storedEntry(claimed, now));
+  };
+}
+
+/** Compare-and-set to the next owner; sent again, because its answer was lost, it is the same takeover. */
+export function takeOverStep(seen: SeenEntry, fence: Uint8Array, leaseMs: number): EntryStep<StoredEntry | null> {
+  return (row, now) => {
+    if (isOwned(row, fence)) return keep(storedEntry(row, now));
+    if (!isTakeable(row, seen, now)) return keep(null);
+    const taken = takenOver(row, fence, leaseMs, now);
+    return write(taken, storedEntry(taken, now));
+  };
+}
+
+/** Counts the lease of an owned entry from now. */
+export function renewStep(fence: Uint8Array, leaseMs: number): EntryStep<boolean> {
+  return owned(fence, (row, now) => ({ ...row, leaseUntil: now + leaseMs }));
+}
+
+/** Ends the lease, and keeps everybody away until `waitMs` are over. */
+export function suspendStep(fence: Uint8Array, waitMs: number): EntryStep<boolean> {
+  return owned(fence, (row, now) => ({ ...row, leaseUntil: null, notBefore: now + waitMs }));
+}
+
+/** Gives the claim back. */
+export function releaseStep(fence: Uint8Array, keepRow: boolean): EntryStep<boolean> {
+  return endable(fence, (row) => releasedRow(row, keepRow));
+}
+
+/** Marks that nobody knows what happened; an answer given earlier is kept unless there is a newer one. */
+export function markUnknownStep(fence: Uint8Array, reason: string, provisional: Outcome | null): EntryStep<boolean> {
+  return endable(fence, (row) => {
+    const outcome = provisional ?? row.outcome;
+    // The end of its last lease stays known: only long after it may "nothing happened" be believed.
+    return { ...row, state: "needs_recovery", reason, outcome, leaseUntil: null, notBefore: claimableAt(row) || null };
+  });
+}
+
+/** Stores the outcome. */
+export function completeStep(fence: Uint8Array, completion: Completion): EntryStep<boolean> {
+  return endable(fence, (row, now) => completedRow(row, completion, now));
+}
+
+/** Holds the row of an owned entry, without changing it. */
+export function ownsStep(fence: Uint8Array): EntryStep<boolean> {
+  return owned(fence, (row) => row);
+}
+
+/** Removes an entry whose retention is over. */
+export function forgetExpiredStep(): EntryStep<boolean> {
+  return (row, now) => (row !== null && isForgettable(row, now) ? write(null, true) : keep(false));
+}
+
+function owned(fence: Uint8Array, next: (row: EntryRow, now: number) => EntryRow | null): EntryStep<boolean> {
+  return (row, now) => (isOwned(row, fence) ? write(next(row, now), true) : keep(false));
+}
+
+function endable(fence: Uint8Array, next: (row: EntryRow, now: number) => EntryRow | null): EntryStep<boolean> {
+  return (row, now) => (isEndable(row, fence) ? write(next(row, now), true) : keep(false));
+}

@@ -1,0 +1,51 @@
+import { OncekeyError } from "../../core/errors.ts";
+import type { SchemaOptions } from "./migrate.ts";
+import { checkSchemaName, DEFAULT_SCHEMA, inSchema } from "./statements.ts";
+
+/** Names of existing database roles; a part without a role gets no grants. */
+export interface GrantRoles {
+  /** The processes that answer requests. */
+  readonly api?: string;
+  /** Sweeper and relay, where they run apart. */
+  readonly worker?: string;
+  /** Operators and the console: reads everything but what clients sent and were answered. */
+  readonly console?: string;
+}
+
+const ENGINE_GRANTS = [
+  "USAGE ON SCHEMA oncekey",
+  "SELECT ON oncekey.migration",
+  "SELECT, INSERT, UPDATE, DELETE ON oncekey.entry, oncekey.phase, oncekey.intent",
+  "INSERT ON oncekey.outbox",
+];
+
+const GRANTS: Record<keyof GrantRoles, readonly string[]> = {
+  api: ENGINE_GRANTS,
+  worker: [...ENGINE_GRANTS, "SELECT, UPDATE, DELETE ON oncekey.outbox"],
+  console: [
+    "USAGE ON SCHEMA oncekey",
+    "SELECT ON oncekey.migration",
+    "SELECT (created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, attempt, operation_version, status, outcome_gone, id, state, run_kind, tenant, client, operation, key, recovery_point, reason) ON oncekey.entry",
+    "SELECT (entry_id, position, kind, name) ON oncekey.phase",
+    "SELECT (entry_id, call, generation, state, started_at) ON oncekey.intent",
+    "SELECT (seq, id, topic, tenant, entry_id, state, attempts, created_at, available_at) ON oncekey.outbox",
+  ],
+};
+
+/** The least that each part needs, as SQL to run once as the owner of the schema. Raises `oncekey_config_invalid`. */
+export function printGrants(roles: GrantRoles, options: SchemaOptions = {}): string {
+  const schema = checkSchemaName(options.schema ?? DEFAULT_SCHEMA);
+  const parts = (["api", "worker", "console"] as const).filter((part) => roles[part] !== undefined);
+  const lines = parts.flatMap((part) => {
+    const role = quotedRole(roles[part] ?? "");
+    return GRANTS[part].map((grant) => `GRANT ${inSchema(grant, schema)} TO ${role};\n`);
+  });
+  return lines.join("");
+}
+
+function quotedRole(role: string): string {
+  if (role === "" || role.includes("\0")) {
+    throw new OncekeyError("oncekey_config_invalid", "A role name is empty or holds NUL. Name an existing role.");
+  }
+  return `"${role.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,95 @@
+import { OncekeyError } from "../../core/errors.ts";
+import type { LockResult, Session, TransactionLimits } from "../../core/store.ts";
+import type { SqlParameter, SqlRow } from "./driver-port.ts";
+import { ownFailure, storeFailure, violates } from "./errors.ts";
+import { lockKeys } from "./lock-keys.ts";
+import { completionParameters, entryParameters, storedEntry, text, textOrNull } from "./rows.ts";
+import type { RunStatement, StatementName } from "./statements.ts";
+
+/** What a session needs to know about the transaction it belongs to. */
+export interface SessionScope<Tx> {
+  readonly tx: Tx;
+  readonly schema: string;
+  readonly run: RunStatement<Tx>;
+  /** `true` once the transaction is over: a body that was given up must not write on. */
+  isOver(): boolean;
+}
+
+/** The statements that Oncekey adds to an open transaction. */
+export function openSession<Tx>(scope: SessionScope<Tx>): Session<Tx> {
+  // The transaction's own id, remembered by its first statement: what tells when the handler has ended it.
+  let xact: string | null = null;
+  const run = (name: StatementName, parameters: readonly SqlParameter[]) => runOwn(scope, name, parameters);
+  return {
+    tx: scope.tx,
+    async lock(id, lockDigest, limits) {
+      const [row] = await run("lock", [...lockKeys(scope.schema, id, lockDigest), ...limitParameters(limits)]);
+      xact = textOrNull(row ?? {}, "xact");
+      return text(row ?? {}, "result") as LockResult;
+    },
+    async enter(id, fence, limits) {
+      const [row] = await run("enter", [id, fence, ...limitParameters(limits)]);
+      xact = textOrNull(row ?? {}, "xact");
+      return row?.matched === true;
+    },
+    async read(id) {
+      const [row] = await run("read", [id]);
+      return row === undefined ? null : storedEntry(row);
+    },
+    async forgetExpired(id) {
+      await run("forget_expired", [id]);
+    },
+    async insertFinished(entry, completion) {
+      const rows = await run("insert_finished", [...entryParameters(entry), ...completionParameters(completion), xact]);
+      if (rows.length === 0) throw storeFailure("transaction_lost");
+    },
+    async recordPhase(id, fence, { position, kind, name, value }) {
+      return fenced(await run("record_phase", [id, fence, position, kind, name, value, xact]));
+    },
+    async complete(id, fence, completion) {
+      return fenced(await run("complete", [id, fence, ...completionParameters(completion), xact]));
+    },
+    async send(message) {
+      const { id, topic, payload, key, orderBy, tenant, entryId, delayMs } = message;
+      await run("send", [id, topic, payload, key, orderBy, tenant, entryId, delayMs]);
+    },
+  };
+}
+
+/** lock_timeout and idle time-out as text; 0 would switch them off. */
+function limitParameters(limits: TransactionLimits): [string, string] {
+  return [milliseconds(limits.lockTimeoutMs), milliseconds(limits.idleTimeoutMs)];
+}
+
+/** A time limit as PostgreSQL's settings take it: whole milliseconds, at least one, since 0 means "none". */
+export function milliseconds(ms: number): string {
+  return String(Math.min(Math.max(1, Math.round(ms)), 2_147_483_647));
+}
+
+async function runOwn<Tx>(
+  scope: SessionScope<Tx>,
+  name: StatementName,
+  parameters: readonly SqlParameter[],
+): Promise<readonly SqlRow[]> {
+  if (scope.isOver()) throw storeFailure("transaction_lost");
+  try {
+    return await scope.run(name, parameters, scope.tx);
+  } catch (error) {
+    if (violates(error, "phase_pkey")) throw positionTaken(error);
+    throw ownFailure(error);
+  }
+}
+
+function fenced(rows: readonly SqlRow[]): boolean {
+  if (rows[0]?.same !== true) throw storeFailure("transaction_lost");
+  return rows[0].matched === true;
+}
+
+/** A journal never changes what it holds. */
+export function positionTaken(cause: unknown): OncekeyError {
+  return new OncekeyError(
+    "oncekey_store_broken",
+    "A position of the entry's journal is taken by another record. The first one was kept; report this as a bug.",
+    { cause },
+  );
+}

@@ -1,0 +1,1 @@
+export { createSweeper, type Sweeper, type SweeperOptions, type SweepReport } from "./sweeper.ts";

@@ -1,0 +1,88 @@
+import { pause } from "../core/clock.ts";
+import type { StoredEntry } from "../core/entry.ts";
+import { OncekeyError } from "../core/errors.ts";
+import type { SweepTarget } from "../core/store.ts";
+import { type Oncekey, sweepEntry } from "../engine/oncekey.ts";
+
+/** How the sweeper works. */
+export interface SweeperOptions {
+  /** Pause between two rounds that found nothing, in milliseconds. Default 1,000. */
+  readonly intervalMs?: number;
+  /** Most entries taken up, and most entries purged, in one round. Default 100. */
+  readonly batch?: number;
+}
+
+/** What one round did. */
+export interface SweepReport {
+  /** `phases` entries that were taken up at their recovery point (whatever came of it). */
+  readonly resumed: number;
+  /** Captured entries whose owner is gone: marked `needs_recovery`. */
+  readonly marked: number;
+  /** Entries whose resume threw; they stay as their recovery points left them, and the error went to `onError`. */
+  readonly failed: number;
+  /** Outcomes whose retention was over. */
+  readonly purged: number;
+}
+
+/** Continues what nobody continues, and deletes what has expired. Any number may run beside each other. */
+export interface Sweeper {
+  /** One round. Raises what the store raises. */
+  runOnce(): Promise<SweepReport>;
+  /** Rounds until the signal aborts; errors go to `onError` and the next round tries again. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Creates a sweeper for the operations of a started instance. Raises `oncekey_config_invalid` for a bad option. */
+export function createSweeper(once: Oncekey<never>, options: SweeperOptions = {}): Sweeper {
+  const { intervalMs = 1_000, batch = 100 } = options;
+  if (!Number.isInteger(batch) || batch < 1 || !Number.isInteger(intervalMs) || intervalMs < 1) {
+    throw new OncekeyError("oncekey_config_invalid", "batch and intervalMs must be whole numbers from 1. Nothing was started.");
+  }
+  const { context } = once.internals;
+
+  const runOnce = async (): Promise<SweepReport> => {
+    const entries = await context.store.lapsed(sweepTargets(once), batch);
+    const report = { resumed: 0, marked: 0, failed: 0, purged: 0 };
+    for (const entry of entries) {
+      const swept = await sweepGuarded(once, entry);
+      if (swept !== "left") report[swept]++;
+    }
+    report.purged = await context.store.purge(batch);
+    return report;
+  };
+  const run = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted && once.internals.isOpen()) {
+      const report = await runOnce().catch((error: unknown) => {
+        context.settings.onError(error, { operation: "sweeper", at: "round" });
+        return undefined;
+      });
+      const busy = report !== undefined && (report.purged === batch || report.resumed + report.marked + report.failed === batch);
+      if (!busy) await untilNextRound(once, intervalMs, signal);
+    }
+  };
+  return { runOnce, run };
+}
+
+/** One poisoned entry must not keep the others from being swept. */
+async function sweepGuarded(once: Oncekey<never>, entry: StoredEntry): Promise<"resumed" | "marked" | "failed" | "left"> {
+  try {
+    return await sweepEntry(once, entry);
+  } catch (error) {
+    once.internals.context.settings.onError(error, { operation: entry.operation, at: "resume by the sweeper" });
+    return "failed";
+  }
+}
+
+function sweepTargets(once: Oncekey<never>): SweepTarget[] {
+  return once.internals.operations().flatMap(({ name, definition, runKind, version }) => {
+    if (runKind === "transaction") return [];
+    const names = [name, ...(definition.aliases ?? [])];
+    return names.map((operation) => ({ operation, runKind, operationVersion: version }));
+  });
+}
+
+async function untilNextRound(once: Oncekey<never>, intervalMs: number, signal: AbortSignal): Promise<void> {
+  const { clock, random } = once.internals.context.settings;
+  const wakeUp = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  await Promise.race([pause(clock, intervalMs * (0.75 + random.unit() / 2)), wakeUp]);
+}

@@ -1,0 +1,1 @@
+export { crashPoints, type OnPoint, type PointsShape } from "../engine/points.ts";

@@ -1,0 +1,5 @@
+export * from "./crash-points.ts";
+export * from "./driver-suite.ts";
+export * from "./fake-clock.ts";
+export * from "./store-suite.ts";
+export * from "./suite.ts";

@@ -1,0 +1,115 @@
+import { PGlite, type Transaction } from "@electric-sql/pglite";
+import { fromPg } from "oncekey/drivers/pg";
+import { fromPGlite } from "oncekey/drivers/pglite";
+import { fromPostgresJs } from "oncekey/drivers/postgres-js";
+import type { Driver } from "oncekey/postgres";
+import pg, { type PoolClient } from "pg";
+import postgres, { type TransactionSql } from "postgres";
+import { describe, it } from "vitest";
+import { type DriverHarness, driverSuite } from "../../src/testing/driver-suite.ts";
+import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
+import { atEnd, createDatabase, query, sharedServer } from "../support/postgres.ts";
+
+const CONNECTIONS = 3;
+
+interface Behind {
+  readonly proxy: CuttingProxy;
+  /** Of the database, directly. */
+  readonly url: string;
+  /** Of the database, through the proxy. */
+  readonly proxied: string;
+}
+
+let behind: Promise<Behind> | undefined;
+
+async function proxiedDatabase(): Promise<Behind> {
+  const { url } = await createDatabase({ migrated: false });
+  const { port } = await sharedServer();
+  const proxy = await cuttingProxy(port);
+  atEnd(() => proxy.close());
+  return { proxy, url, proxied: url.replace(`:${port}/`, `:${proxy.port}/`) };
+}
+
+/** Each case gets a pool of its own, through the proxy, on one database. */
+async function onServer<Tx>(
+  connect: (url: string) => { driver: Driver<Tx>; end: () => Promise<void> },
+  execute: (tx: Tx, sql: string) => Promise<unknown>,
+): Promise<DriverHarness> {
+  behind ??= proxiedDatabase();
+  const { proxy, url, proxied } = await behind;
+  const { driver, end } = connect(proxied);
+  return {
+    driver: driver as Driver<unknown>,
+    execute: async (tx, sql) => void (await execute(tx as Tx, sql)),
+    admin: (sql) => query(url, sql),
+    loseNextCommitAnswer: () => proxy.loseNextCommitAnswer(),
+    close: end,
+  };
+}
+
+const onPg = () =>
+  onServer<PoolClient>(
+    (url) => {
+      const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
+      return { driver: fromPg(pool), end: () => pool.end() };
+    },
+    (tx, sql) => tx.query(sql),
+  );
+
+const postgresJsOn = (options: postgres.Options<Record<string, never>>) => () =>
+  onServer<TransactionSql>(
+    (url) => {
+      const sql = postgres(url, { max: CONNECTIONS, onnotice: () => {}, ...options });
+      return { driver: fromPostgresJs(sql), end: () => sql.end({ timeout: 1 }) };
+    },
+    (tx, sql) => tx.unsafe(sql),
+  );
+
+let pglite: Promise<PGlite> | undefined;
+
+async function onPGlite(): Promise<DriverHarness> {
+  pglite ??= PGlite.create().then((db) => {
+    atEnd(() => db.close());
+    return db;
+  });
+  const db = await pglite;
+  return {
+    driver: fromPGlite(db) as Driver<unknown>,
+    execute: async (tx, sql) => void (await (tx as Transaction).query(sql)),
+    admin: async (sql) => (await db.query<Record<string, unknown>>(sql)).rows,
+    loseNextCommitAnswer: () => {},
+    close: async () => {},
+  };
+}
+
+const GIVEN_UP = "rolls back a body that is given up, and never hands its connection to anybody else";
+const NOT_ABANDONED = {
+  [GIVEN_UP]: "Postgres.js returns the connection to its pool while the body could still use it",
+};
+const ONE_CONNECTION = "PGlite has one connection";
+const NO_NETWORK = "PGlite runs inside the process: there is no connection to lose";
+
+driverSuite({ describe, it }, "pg", onPg);
+driverSuite({ describe, it }, "postgres-js", postgresJsOn({}), { limits: NOT_ABANDONED });
+driverSuite({ describe, it }, "postgres-js with camel case columns", postgresJsOn({ transform: postgres.camel }), {
+  limits: NOT_ABANDONED,
+});
+driverSuite({ describe, it }, "postgres-js without prepared statements", postgresJsOn({ prepare: false }), {
+  limits: NOT_ABANDONED,
+});
+driverSuite({ describe, it }, "pglite", onPGlite, {
+  limits: {
+    "shows nothing of a transaction to others before its commit": ONE_CONNECTION,
+    "runs transactions at the same time": ONE_CONNECTION,
+    "shows 55P03 for a lock that was not gained in time": ONE_CONNECTION,
+    "shows 40001 for a row that changed under REPEATABLE READ": ONE_CONNECTION,
+    "shows 40P01 to one of two transactions that wait for each other": ONE_CONNECTION,
+    "rejects where COMMIT was answered with ROLLBACK, although no statement came after the swallowed error":
+      "PGlite hides the answer to COMMIT; our last statement, which always comes, is the proof",
+    "rejects when the connection is lost inside the body, with nothing committed and the pool usable": NO_NETWORK,
+    "rejects when the connection is lost between the body and COMMIT, with nothing committed and the pool usable":
+      NO_NETWORK,
+    "rejects without a verdict of the server when the answer to COMMIT is lost, and keeps the pool usable": NO_NETWORK,
+    "does not end the process when an idle connection breaks": NO_NETWORK,
+  },
+});

@@ -1,0 +1,139 @@
+import { PGlite, type Transaction } from "@electric-sql/pglite";
+import { fromPg } from "oncekey/drivers/pg";
+import { fromPGlite } from "oncekey/drivers/pglite";
+import { fromPostgresJs } from "oncekey/drivers/postgres-js";
+import { type MemoryTransaction, memoryStore } from "oncekey/memory";
+import { migrate, postgresStore } from "oncekey/postgres";
+import { type StoreHarness, storeSuite } from "oncekey/testing";
+import type { PoolClient } from "pg";
+import postgres, { type TransactionSql } from "postgres";
+import { describe, it } from "vitest";
+import { atEnd, createDatabase, type TestDatabaseOptions, testPool } from "../support/postgres.ts";
+
+const SUITE_ROW = "CREATE TABLE suite_row (value text NOT NULL)";
+const INSERT = "INSERT INTO suite_row (value) VALUES ($1)";
+const COUNT = "SELECT value FROM suite_row WHERE value = $1";
+const MESSAGES = "SELECT id AS value FROM oncekey.outbox";
+
+/** DELETE, not TRUNCATE: it makes no new files, which matters with hundreds of cases. */
+const EMPTY = ["intent", "phase", "entry", "outbox"].map((table) => `DELETE FROM oncekey.${table}`);
+
+/** Runs one statement beside the store, in a commit of its own. */
+type Ask = (sql: string, parameters?: unknown[]) => Promise<{ rows: readonly { value: string }[] }>;
+
+type BesideStore = "countRows" | "messageIds" | "advance" | "close";
+
+/** What is asked about a database from outside the store; emptied for each case. */
+async function beside(ask: Ask): Promise<Pick<StoreHarness, BesideStore>> {
+  for (const statement of EMPTY) await ask(statement);
+  return {
+    countRows: async (value) => (await ask(COUNT, [value])).rows.length,
+    messageIds: async () => (await ask(MESSAGES)).rows.map((row) => row.value),
+    async advance(ms) {
+      for (const statement of passTimeSql(ms)) await ask(statement);
+    },
+    close: async () => {},
+  };
+}
+
+function passTimeSql(ms: number): string[] {
+  const back = (...columns: string[]) =>
+    columns.map((column) => `${column} = ${column} - ${ms} * interval '1 millisecond'`).join(", ");
+  const instants = back("created_at", "lease_until", "not_before", "completed_at", "expires_at", "tombstone_until");
+  return [`UPDATE oncekey.entry SET ${instants}`, `UPDATE oncekey.intent SET ${back("started_at")}`];
+}
+
+/** Made by the first case that asks, kept for the others. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+async function suiteDatabase(options: TestDatabaseOptions = {}): Promise<{ url: string; ask: Ask }> {
+  const { url } = await createDatabase(options);
+  const pool = testPool(url, { max: 2 });
+  await pool.query(SUITE_ROW);
+  return { url, ask: (sql, parameters) => pool.query(sql, parameters) };
+}
+
+function onPg(options: TestDatabaseOptions = {}): () => Promise<StoreHarness<PoolClient>> {
+  const prepared = once(async () => {
+    const { url, ask } = await suiteDatabase(options);
+    return { ask, store: postgresStore(fromPg(testPool(url))) };
+  });
+  return async () => {
+    const { ask, store } = await prepared();
+    const insertRow = async (tx: PoolClient, value: string) => void (await tx.query(INSERT, [value]));
+    return { store, insertRow, ...(await beside(ask)) };
+  };
+}
+
+function onPostgresJs(): () => Promise<StoreHarness<TransactionSql>> {
+  const prepared = once(async () => {
+    const { url, ask } = await suiteDatabase();
+    const sql = postgres(url, { max: 10, onnotice: () => {} });
+    atEnd(() => sql.end());
+    return { ask, store: postgresStore(fromPostgresJs(sql)) };
+  });
+  return async () => {
+    const { ask, store } = await prepared();
+    const insertRow = async (tx: TransactionSql, value: string) => void (await tx.unsafe(INSERT, [value]));
+    return { store, insertRow, ...(await beside(ask)) };
+  };
+}
+
+function onPGlite(): () => Promise<StoreHarness<Transaction>> {
+  const prepared = once(async () => {
+    const db = await PGlite.create();
+    atEnd(() => db.close());
+    await migrate(fromPGlite(db));
+    await db.exec(SUITE_ROW);
+    const ask: Ask = (sql, parameters) => db.query(sql, parameters);
+    return { ask, store: postgresStore(fromPGlite(db)) };
+  });
+  return async () => {
+    const { ask, store } = await prepared();
+    const insertRow = async (tx: Transaction, value: string) => void (await tx.query(INSERT, [value]));
+    return { store, insertRow, ...(await beside(ask)) };
+  };
+}
+
+/** Cases that look at an open transaction from outside: with one connection they would wait for themselves. */
+const NEEDS_TWO_CONNECTIONS = [
+  "the first to lock is the owner, an exact duplicate is busy, another payload is a mismatch",
+  "the finished entry and the business rows are committed together, and seen by nobody before",
+  "a transaction that has the lock reads what was committed before it got it",
+  "an owned entry is not taken over before the transaction ends",
+  "a takeover that waited for an owner's rollback gets the entry",
+  "a takeover waits for an open transaction that recorded a phase, and then resumes after it",
+  "a completion in an open transaction makes a racing takeover come away with nothing",
+  "an identity that a transaction finished but has not committed yet is claimed by nobody else",
+  "a renewal does not wait for a phase that has only entered",
+];
+const ONE_CONNECTION = Object.fromEntries(NEEDS_TWO_CONNECTIONS.map((name) => [name, "PGlite has one connection"]));
+
+async function inMemory(): Promise<StoreHarness<MemoryTransaction>> {
+  let now = Date.UTC(2026, 0, 1);
+  const store = memoryStore({ clock: () => now });
+  return {
+    store,
+    insertRow: (tx, value) => tx.insert("suite_row", { value }),
+    countRows: async (value) => store.rows("suite_row").filter((row) => row.value === value).length,
+    messageIds: async () => store.messages().map((message) => message.id),
+    advance: async (ms) => {
+      now += ms;
+    },
+    close: async () => {},
+  };
+}
+
+const runner = { describe, it };
+storeSuite(runner, "memory", inMemory);
+storeSuite(runner, "postgres through pg", onPg());
+storeSuite(runner, "postgres through pg, REPEATABLE READ by default", onPg({ isolation: "repeatable read" }));
+storeSuite(runner, "postgres through pg, SERIALIZABLE by default", onPg({ isolation: "serializable" }));
+storeSuite(runner, "postgres through postgres-js", onPostgresJs());
+storeSuite(runner, "postgres on PGlite", onPGlite(), { limits: ONE_CONNECTION });

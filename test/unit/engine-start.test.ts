@@ -1,0 +1,148 @@
+import { createOncekey, created, type OncekeyOptions } from "oncekey";
+import { type MemoryTransaction, memoryStore } from "oncekey/memory";
+import { describe, expect, it } from "vitest";
+import { gate } from "../support/gate.ts";
+
+type Options = Partial<OncekeyOptions<MemoryTransaction>>;
+
+const instance = (options: Options = {}) => createOncekey({ store: memoryStore(), ...options });
+const work = { name: "a", version: 1, run: async () => created("/a", {}) };
+
+describe("start() refuses what would break a promise", () => {
+  const refused: [string, Options, RegExp][] = [
+    ["retention shorter than the client's retry window", { retentionMs: 1_000, clientRetryWindowMs: 2_000, waitMs: 10 }, /clientRetryWindowMs/],
+    ["retention shorter than the wait", { retentionMs: 1_000, clientRetryWindowMs: 0, waitMs: 900 }, /waitMs/],
+    ["a lease that is too short", { leaseMs: 50 }, /leaseMs/],
+    ["times that are no whole numbers", { waitMs: 0.5 }, /waitMs/],
+    ["negative times", { retentionMs: -1 }, /retentionMs/],
+    ["times that are no numbers", { leaseMs: Number.NaN }, /leaseMs/],
+  ];
+  it.each(refused)("%s", async (_, options, message) => {
+    const once = instance(options);
+    await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid", message: expect.stringMatching(message) });
+  });
+
+  it("asynchronous claims, for capture and for phases", async () => {
+    for (const kind of ["capture", "phases"] as const) {
+      const once = instance();
+      once[kind]({ name: "a", version: 1, claimCommit: "asynchronous", run: async () => ({}) as never } as never);
+      await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid", message: expect.stringMatching(/asynchronous/) });
+    }
+  });
+
+  it("onStoreDown: run outside capture", async () => {
+    const once = instance();
+    once.transaction({ ...work, onStoreDown: "run" } as never);
+    await expect(once.start()).rejects.toMatchObject({ message: expect.stringMatching(/onStoreDown/) });
+  });
+
+  it("a pool that cannot make progress, for kinds that renew a lease", async () => {
+    const store = memoryStore();
+    const unknown = { ...store, traits: { ...store.traits, renews: "unknown" as const } };
+    const once = createOncekey({ store: unknown });
+    once.capture({ name: "a", version: 1 });
+    await expect(once.start()).rejects.toMatchObject({ message: expect.stringMatching(/control/) });
+    const fine = createOncekey({ store: unknown });
+    fine.transaction(work);
+    await expect(fine.start()).resolves.toBeUndefined();
+  });
+
+  it("two operations with one name, aliases included", async () => {
+    for (const other of [{ ...work }, { ...work, name: "b", aliases: ["a"] }]) {
+      const once = instance();
+      once.transaction(work);
+      once.transaction(other);
+      await expect(once.start()).rejects.toMatchObject({ code: "oncekey_operation_duplicate" });
+    }
+  });
+
+  it("names, versions and replay headers that cannot be", async () => {
+    for (const wrong of [{ name: "" }, { name: "a b" }, { version: 0 }, { version: 1.5 }, { replayHeaders: ["Set-Cookie"] }]) {
+      const once = instance();
+      once.transaction({ ...work, ...wrong });
+      await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid" });
+    }
+  });
+
+  it("a transaction that may outlive its own retention", async () => {
+    const once = instance({ retentionMs: 10_000, clientRetryWindowMs: 0 });
+    once.transaction({ ...work, maxDurationMs: 10_000 });
+    await expect(once.start()).rejects.toMatchObject({ message: expect.stringMatching(/maxDurationMs/) });
+  });
+
+  it("fingerprint secrets that share an id", () => {
+    expect(() => instance({ fingerprintSecrets: [{ id: 1, secret: "a" }, { id: 1, secret: "b" }] })).toThrow(/ids/);
+  });
+});
+
+describe("an instance's life", () => {
+  const scope = { tenant: "acme", client: null };
+  const request = { scope, key: "k", input: {} };
+
+  it("runs nothing before start() and after close()", async () => {
+    const once = instance();
+    const operation = once.transaction(work);
+    await expect(once.run(operation, request)).rejects.toMatchObject({ code: "oncekey_not_started" });
+    await once.start();
+    expect((await once.run(operation, request)).kind).toBe("completed");
+    expect(await once.close()).toEqual({ drained: true });
+    await expect(once.run(operation, request)).rejects.toMatchObject({ code: "oncekey_closed" });
+    await expect(once.start()).rejects.toMatchObject({ code: "oncekey_closed" });
+  });
+
+  it("drains on close, for as long as it is given", async () => {
+    const entered = gate();
+    const finish = gate();
+    const once = instance();
+    const operation = once.transaction({
+      ...work,
+      run: async () => {
+        entered.open();
+        await finish.promise;
+        return created("/a", {});
+      },
+    });
+    await once.start();
+    const running = once.run(operation, request);
+    await entered.promise;
+    expect(await once.close({ graceMs: 30 })).toEqual({ drained: false });
+    finish.open();
+    expect((await running).kind).toBe("completed");
+    expect(await once.close()).toEqual({ drained: true });
+  });
+
+  it("refuses operations of another instance, and definitions after start()", async () => {
+    const once = instance();
+    const foreign = instance().transaction(work);
+    await once.start();
+    await expect(once.run(foreign, request)).rejects.toMatchObject({ code: "oncekey_operation_unknown" });
+    expect(() => once.transaction(work)).toThrow(/before start/);
+  });
+
+  it("refuses a missing or malformed scope and key", async () => {
+    const once = instance();
+    const operation = once.transaction(work);
+    await once.start();
+    for (const wrong of [undefined, {}, { tenant: "" }, { tenant: "a" }, { tenant: "a", client: 1 }, { tenant: "a\0", client: null }]) {
+      await expect(once.run(operation, { ...request, scope: wrong as never })).rejects.toMatchObject({ code: "oncekey_scope_invalid" });
+    }
+    for (const key of ["", " ", "a,b", "é", "x".repeat(256)]) {
+      await expect(once.run(operation, { ...request, key })).rejects.toMatchObject({ code: "idempotency_key_invalid" });
+    }
+  });
+
+  it("keeps tenants, clients and operations apart", async () => {
+    const once = instance();
+    const a = once.transaction(work);
+    const b = once.transaction({ ...work, name: "b" });
+    await once.start();
+    const results = await Promise.all([
+      once.run(a, request),
+      once.run(b, request),
+      once.run(a, { ...request, scope: { tenant: "globex", client: null } }),
+      once.run(a, { ...request, scope: { tenant: "acme", client: "batch" } }),
+      once.run(a, { ...request, scope: { tenant: "acme", client: "" } }),
+    ]);
+    expect(results.map((result) => result.kind)).toEqual(Array(5).fill("completed"));
+  });
+});
