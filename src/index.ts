@@ -40,13 +40,10 @@ export {
 export type { Scope } from "./core/scope.ts";
 export type { SchemaIssue, SchemaResult, StandardSchema } from "./core/standard-schema.ts";
 export { type Store, StoreFailure, type StoreFailureKind, type StoreTraits } from "./core/store.ts";
-export type { DirectRun } from "./engine/direct-request.ts";
-export { createOncekey, type Oncekey } from "./engine/oncekey.ts";
 export type {
   CallOptions,
   CaptureDefinition,
   Completed,
-  Operation,
   OperationOptions,
   PhaseStep,
   PhasesContext,
@@ -55,7 +52,12 @@ export type {
   SendOptions,
   TransactionDefinition,
   TransactionStep,
-} from "./engine/operation.ts";
+} from "./engine/definition.ts";
+export type { DirectRun } from "./engine/direct-request.ts";
+export { createOncekey, type Oncekey } from "./engine/oncekey.ts";
+export type { Operation } from "./engine/operation.ts";
 export { assertOwned } from "./engine/owned-attempt.ts";
 export type { RunResult } from "./engine/run-result.ts";
 export type { ErrorContext, OncekeyOptions } from "./engine/settings.ts";
+export type { Authorization, BindingOptions } from "./http/binding.ts";
+export type { BodyForm } from "./http/body.ts";

@@ -13,8 +13,6 @@ import { answerError, notFound, sendJson } from "./problem.ts";
 export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   const { createInvoice, createCharge, createRefund } = operations;
   const scope = callerOf;
-  // The refund's own body parser keeps the bytes and its handler reads amounts as bigint: no digit is lost on the way.
-  const bytes = express.raw({ type: ["json", "+json"], limit: "4mb" });
   const json = { scope, accepts: ["json"], allowUnsafeNumbers: true } as const;
   const app = express().disable("x-powered-by");
   if (lab.routes !== null) app.use("/lab", lab.routes(pool));
@@ -22,7 +20,7 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberRequest);
   app.post("/v1/invoices", idempotent(createInvoice, { scope }));
   app.post("/v1/charges", idempotent(createCharge, { scope, context: () => ({ key: requestKey() }) }));
-  app.post("/v1/refunds", bytes, idempotent(createRefund, json), refundHandler(pool, lab.step));
+  app.post("/v1/refunds", keepBytes, idempotent(createRefund, json), refundHandler(pool, lab.step));
 
   app.get(["/v1/invoices", "/v1/invoices/:id"], answerWith(pool, listInvoices));
   app.get(["/v1/charges", "/v1/charges/:id"], answerWith(pool, listCharges));
@@ -31,6 +29,16 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   app.use(answerError);
   return app;
 }
+
+/**
+ * The refund's own body parser: keeps the bytes, where Oncekey finds them (`rawBody`) and from which the handler reads
+ * amounts as bigint. `express.json` would round them.
+ */
+const keepBytes = express.raw({
+  type: ["json", "+json"],
+  limit: "4mb",
+  verify: (request, _response, rawBody) => void Object.assign(request, { rawBody }),
+});
 
 type List = (db: Queryable, tenant: string, id?: string) => Promise<readonly unknown[]>;
 

@@ -19,10 +19,12 @@ async function main(): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), "oncekey-demo-"));
   chmodSync(dir, 0o755);
   // A short lease, so that what a killed API left is taken up within seconds instead of half a minute.
-  const api = apiProcess({ PORT: "0", PSP_PORT: "0", ONCEKEY_DATA_DIR: dir, ONCEKEY_LEASE_MS: "2000" });
+  const api = apiProcess({ PORT: "0", PSP_PORT: "0", ONCEKEY_DATA_DIR: dir, ONCEKEY_LEASE_MS: "4000" });
   console.log(
     `\n  ${PAYMENTS} payments, ${COPIES} concurrent copies of each, a hostile provider, ${KILL_AT.length} kills\n`,
   );
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
+    process.once(signal, () => void api.stop().then(() => process.exit(1)));
   try {
     await api.start();
     const startedAtMs = performance.now();
@@ -30,7 +32,7 @@ async function main(): Promise<boolean> {
     const storm = startStorm({ ...options, api: () => api.urls.api });
     const chaos = startChaos(api, storm, KILL_AT);
     const hide = showProgress(storm, chaos, startedAtMs);
-    await storm.over.finally(hide);
+    await Promise.race([storm.over, chaos.broken, api.crashed]).finally(hide);
     await chaos.stop();
     const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
     const report = await makeReport(api, storm, TOKEN);
@@ -64,4 +66,10 @@ function showProgress({ payments, counts }: Storm, chaos: Chaos, startedAtMs: nu
   };
 }
 
-process.exit((await main()) ? 0 : 1);
+main().then(
+  (held) => process.exit(held ? 0 : 1),
+  (error: unknown) => {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

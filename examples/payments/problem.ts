@@ -31,13 +31,16 @@ const BODY_PROBLEMS = new Map([
  * Logs the error's name and place only: a message may hold what the client sent.
  */
 export function answerError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
-  if (response.headersSent) return void next(error);
-  const { status, expose } = error as { status?: number; expose?: boolean };
-  const refused = expose === true ? BODY_PROBLEMS.get(status ?? 0) : undefined;
-  if (refused !== undefined)
-    return sendProblem(response, status ?? 400, { ...refused, retry: "same_key", state: "none" });
-  console.error(`unexpected: ${describeError(error)}`);
-  sendProblem(response, 500, { code: "internal_error", title: "Something went wrong here", retry: "same_key" });
+  const { status = 500, expose } = error as { status?: number; expose?: boolean };
+  const refused = expose === true ? BODY_PROBLEMS.get(status) : undefined;
+  if (response.headersSent) {
+    next(error);
+  } else if (refused !== undefined) {
+    sendProblem(response, status, { ...refused, retry: "same_key", state: "none" });
+  } else {
+    console.error(`unexpected: ${describeError(error)}`);
+    sendProblem(response, 500, { code: "internal_error", title: "Something went wrong here", retry: "same_key" });
+  }
 }
 
 /** An error without its message. */

@@ -6,12 +6,11 @@ import { bind, type Gate } from "../http/gate.ts";
 import { type FastifyReply, type FastifyRequest, failFastify, fastifyExchange, sendFastify } from "./_fastify.ts";
 import { captureNode, readPayload } from "./_node.ts";
 
-/** Ends a hook: with an error, or with the payload that Fastify goes on with. */
-export type FastifyDone = (error?: Error | null, payload?: Readable) => void;
+type PayloadDone = (error?: Error | null, payload?: Readable) => void;
 
 /** Reads the exact bytes before Fastify parses them. */
 export interface FastifyReading<Request> {
-  preParsing(request: Request, reply: unknown, payload: Readable, done: FastifyDone): void;
+  preParsing(request: Request, reply: unknown, payload: Readable, done: PayloadDone): void;
 }
 
 /** Route options that answer by themselves: `app.post(path, idempotent(operation, options))`. */
@@ -21,7 +20,7 @@ export interface AnsweringRoute<Request> extends FastifyReading<Request> {
 
 /** Route options around an existing handler: `app.post(path, idempotent(operation, options), handler)`. */
 export interface CapturingRoute<Request> extends FastifyReading<Request> {
-  preHandler(request: Request, reply: FastifyReply, done: FastifyDone): void;
+  preHandler(request: Request, reply: FastifyReply, done: (error?: Error) => void): void;
 }
 
 /**
@@ -33,11 +32,11 @@ export interface CapturingRoute<Request> extends FastifyReading<Request> {
 export function idempotent<Request extends FastifyRequest>(
   operation: Operation<"capture">,
   options: BindingOptions<Request>,
-): CapturingRoute<Request>;
+): CapturingRoute<NoInfer<Request>>;
 export function idempotent<Request extends FastifyRequest>(
   operation: Operation<"transaction"> | Operation<"phases">,
   options: BindingOptions<Request>,
-): AnsweringRoute<Request>;
+): AnsweringRoute<NoInfer<Request>>;
 export function idempotent<Request extends FastifyRequest>(
   operation: Operation,
   options: BindingOptions<Request>,
@@ -50,7 +49,7 @@ export function idempotent<Request extends FastifyRequest>(
       sendFastify(reply, await gate.answer(fastifyExchange(request, bodies)));
     return { preParsing, handler };
   }
-  const preHandler = (request: Request, reply: FastifyReply, done: FastifyDone) => {
+  const preHandler = (request: Request, reply: FastifyReply, done: (error?: Error) => void) => {
     const exchange = fastifyExchange(request, bodies);
     captureNode(gate, exchange, reply.raw, {
       next: () => done(),
@@ -66,7 +65,7 @@ const HIDDEN = { "content-type": undefined, "content-length": undefined, "transf
 
 function bodyReader<Request extends FastifyRequest>(gate: Gate<Request>, bodies: WeakMap<FastifyRequest, BodyRead>) {
   const { operation, rules } = gate;
-  return (request: Request, _reply: unknown, payload: Readable, done: FastifyDone): void => {
+  return (request: Request, _reply: unknown, payload: Readable, done: PayloadDone): void => {
     readPayload(request.raw, payload, rules.limitBytes).then((body) => {
       bodies.set(request, body);
       const shown = operation.runKind === "capture" && body.kind === "bytes" ? body.bytes : null;

@@ -4,7 +4,7 @@ import type { Outcome } from "./outcome.ts";
 /** How an operation commits; stored with the entry, so that no other kind ever takes it over. */
 export type RunKind = "transaction" | "phases" | "capture";
 
-/** The states of a stored entry (DESIGN §3). */
+/** The states of a stored entry. */
 export type EntryState = "in_progress" | "needs_recovery" | "succeeded" | "failed" | "released";
 
 /** Every state, in the order of an entry's life. */
@@ -69,14 +69,15 @@ export interface StoredEntry extends NewEntry {
 export type Decision =
   | { readonly kind: "absent"; readonly expired: boolean }
   | { readonly kind: "replay"; readonly outcome: Outcome }
-  | { readonly kind: "gone" }
-  | { readonly kind: "mismatch" }
+  | { readonly kind: "gone"; readonly state: EntryState }
+  | { readonly kind: "mismatch"; readonly state: EntryState }
   | { readonly kind: "version_unknown" }
   | { readonly kind: "busy"; readonly retryAfterMs: number }
   | { readonly kind: "resume" }
   | { readonly kind: "abandoned" }
   | {
       readonly kind: "unknown";
+      readonly state: EntryState;
       readonly reason: string;
       readonly provisional: Outcome | null;
       readonly retryAfterMs: number;
@@ -89,6 +90,8 @@ export interface Taker {
 }
 
 const UNKNOWN_RETRY_MS = 5_000;
+/** A lease says when a dead owner may be succeeded; a live one is mostly done much sooner. */
+const BUSY_RETRY_MS = 2_000;
 
 /**
  * The one rule of what happens to a request whose key has an entry. Pure: the match was computed by the caller, time by
@@ -100,7 +103,7 @@ export function decide(entry: StoredEntry | null, match: Match, taker: Taker): D
   const finished = entry.state === "succeeded" || entry.state === "failed";
   if (finished && entry.clock.expired && !entry.clock.tombstoned) return { kind: "absent", expired: true };
   if (match === "version_unknown") return { kind: "version_unknown" };
-  if (match === "different") return { kind: "mismatch" };
+  if (match === "different") return { kind: "mismatch", state: entry.state };
   if (finished) return decideFinished(entry);
   if (entry.state === "needs_recovery") return unknown(entry, entry.reason ?? "needs recovery");
   return decideUnfinished(entry, taker);
@@ -108,11 +111,14 @@ export function decide(entry: StoredEntry | null, match: Match, taker: Taker): D
 
 function decideFinished(entry: StoredEntry): Decision {
   const gone = entry.outcomeGone || entry.clock.expired || entry.outcome === null;
-  return gone || entry.outcome === null ? { kind: "gone" } : { kind: "replay", outcome: entry.outcome };
+  return gone || entry.outcome === null
+    ? { kind: "gone", state: entry.state }
+    : { kind: "replay", outcome: entry.outcome };
 }
 
 function decideUnfinished(entry: StoredEntry, taker: Taker): Decision {
-  if (entry.clock.claimableInMs > 0) return { kind: "busy", retryAfterMs: entry.clock.claimableInMs };
+  if (entry.clock.claimableInMs > 0)
+    return { kind: "busy", retryAfterMs: Math.min(entry.clock.claimableInMs, BUSY_RETRY_MS) };
   if (entry.runKind !== taker.runKind) return unknown(entry, `left by ${entry.runKind} code`);
   // A rollout in progress: this instance is the old one and must not judge what newer code left behind.
   if (entry.operationVersion > taker.version) return unknown(entry, "left by a newer version of the operation");
@@ -122,5 +128,5 @@ function decideUnfinished(entry: StoredEntry, taker: Taker): Decision {
 
 function unknown(entry: StoredEntry, reason: string): Decision {
   const retryAfterMs = Math.max(entry.clock.claimableInMs, UNKNOWN_RETRY_MS);
-  return { kind: "unknown", reason, provisional: entry.outcome, retryAfterMs };
+  return { kind: "unknown", state: entry.state, reason, provisional: entry.outcome, retryAfterMs };
 }

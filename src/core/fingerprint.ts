@@ -36,8 +36,8 @@ export interface FingerprintRing {
   /** The form that new entries get. */
   form(compare: Compare): FingerprintForm;
   /**
-   * The form under which concurrent runs find each other (the lock before the row exists): the *oldest* one that is
-   * understood, so that two instances in the middle of a rollout still agree that two requests are equal.
+   * The form under which concurrent runs find each other (the lock before the row exists). Never keyed: instances in the
+   * middle of a rotation, each with another newest secret, must still agree that two requests are equal. It is not stored.
    */
   lockForm(compare: Compare): FingerprintForm;
   /** Whether this process can compute fingerprints of that form. */
@@ -59,11 +59,10 @@ export function fingerprintRing(secrets: readonly FingerprintSecret[] = []): Fin
     byId.set(id, secret);
   }
   const newest = secrets[0]?.id ?? 0;
-  const oldest = secrets.at(-1)?.id ?? 0;
   const form = (compare: Compare, secretId: number) => ({ version: FINGERPRINT_VERSION, compare, secretId });
   return {
     form: (compare) => form(compare, newest),
-    lockForm: (compare) => form(compare, oldest),
+    lockForm: (compare) => form(compare, 0),
     understands: (asked) => asked.version === FINGERPRINT_VERSION && byId.has(asked.secretId),
     fingerprint(asked, parts) {
       const secret = byId.get(asked.secretId) ?? null;

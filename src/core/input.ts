@@ -54,8 +54,7 @@ async function validatePart(part: InputPart, schema: StandardSchema, value: unkn
 
 async function checkStable(part: InputPart, schema: StandardSchema, value: unknown, first: unknown): Promise<void> {
   const again = await schema["~standard"].validate(value);
-  const stable =
-    again.issues === undefined && Buffer.compare(canonicalValue(first), canonicalValue(again.value)) === 0;
+  const stable = again.issues === undefined && Buffer.compare(canonicalValue(first), canonicalValue(again.value)) === 0;
   if (stable) return;
   throw new OncekeyError(
     "oncekey_input_unstable",
@@ -66,7 +65,9 @@ async function checkStable(part: InputPart, schema: StandardSchema, value: unkno
 const MAX_ISSUES = 5;
 
 function invalidInput(part: InputPart, issues: readonly SchemaIssue[]): OncekeyError {
-  const listed = issues.slice(0, MAX_ISSUES).map((issue) => `${[part, ...issuePath(issue)].join(".")}: ${issue.message}`);
+  const listed = issues
+    .slice(0, MAX_ISSUES)
+    .map((issue) => `${[part, ...issuePath(issue)].join(".")}: ${issue.message}`);
   const more = issues.length > MAX_ISSUES ? ` (and ${issues.length - MAX_ISSUES} more)` : "";
   return new OncekeyError(
     "idempotency_request_invalid",

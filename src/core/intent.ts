@@ -42,7 +42,11 @@ export interface Journal {
  * generation. The fingerprint is part of it because after a purge the same client key may come with another payload,
  * which must not fetch the old authorization. 43 characters of base64url, within what providers accept.
  */
-export function derivedKey(entry: { id: Uint8Array; fingerprint: Uint8Array }, call: string, generation: number): string {
+export function derivedKey(
+  entry: { id: Uint8Array; fingerprint: Uint8Array },
+  call: string,
+  generation: number,
+): string {
   const parts = [entry.id, entry.fingerprint, call, String(generation)];
   return createHash("sha256").update(frame(DERIVED_KEY_VERSION, parts)).digest("base64url");
 }
@@ -60,7 +64,9 @@ const DERIVED_UUID_VERSION = 1;
  * every resume and unpredictable elsewhere.
  */
 export function derivedUuid(seed: Uint8Array, name: string): string {
-  const digest = createHash("sha256").update(frame(DERIVED_UUID_VERSION, [seed, name])).digest();
+  const digest = createHash("sha256")
+    .update(frame(DERIVED_UUID_VERSION, [seed, name]))
+    .digest();
   digest[6] = ((digest[6] as number) & 0x0f) | 0x80;
   digest[8] = ((digest[8] as number) & 0x3f) | 0x80;
   const hex = digest.toString("hex", 0, 16);

@@ -1,6 +1,6 @@
 import type { HeaderLine } from "./outcome.ts";
 
-/** What an answer of a captured handler means for its key (DESIGN §3: only what is proven is final). */
+/** What an answer of a captured handler means for its key: only what is proven is final. */
 export type AnswerMeaning =
   /** Done: stored and replayed. */
   | "succeeded"

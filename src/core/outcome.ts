@@ -10,7 +10,7 @@ export interface Outcome {
   readonly body: Uint8Array;
 }
 
-/** Headers that are stored and replayed by default (DESIGN §5). */
+/** Headers that are stored and replayed by default. */
 export const REPLAYED_HEADERS: readonly string[] = [
   "content-type",
   "content-language",

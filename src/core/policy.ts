@@ -50,7 +50,9 @@ export function checkOperation(operation: PolicyOperation, times: PolicyTimes, t
   checkRetention(of, operation.retentionMs, times.clientRetryWindowMs, operation.waitMs);
   // A transaction that sleeps past its retention could insert an outcome that other code stored and purged meanwhile.
   if (operation.runKind === "transaction" && operation.retentionMs <= operation.maxDurationMs) {
-    refuse(`${of}retentionMs (${operation.retentionMs}) must be longer than maxDurationMs (${operation.maxDurationMs})`);
+    refuse(
+      `${of}retentionMs (${operation.retentionMs}) must be longer than maxDurationMs (${operation.maxDurationMs})`,
+    );
   }
   headerAllowlist(operation.replayHeaders);
   checkClaim(operation, of);
@@ -75,7 +77,9 @@ function checkRetention(of: string, retentionMs: number, windowMs: number, waitM
     );
   }
   if (retentionMs < waitMs * 2) {
-    refuse(`${of}retentionMs (${retentionMs}) must be at least twice waitMs (${waitMs}): a waiter must not outlive the outcome`);
+    refuse(
+      `${of}retentionMs (${retentionMs}) must be at least twice waitMs (${waitMs}): a waiter must not outlive the outcome`,
+    );
   }
 }
 

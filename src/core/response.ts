@@ -57,6 +57,7 @@ export function noContent(headers: HeaderInit = {}): OperationResponse {
 export interface RejectOptions {
   /** Keep the business rows: a declined charge stays on the books. Default: they are rolled back. */
   readonly keepRows?: boolean;
+  /** Further headers. */
   readonly headers?: HeaderInit;
 }
 

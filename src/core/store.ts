@@ -56,7 +56,7 @@ export interface TransactionLimits {
   readonly idleTimeoutMs: number;
 }
 
-/** What the two try-locks told (DESIGN §6): we run; an exact duplicate runs; another payload runs under this key. */
+/** What the two try-locks told: we run; an exact duplicate runs; another payload runs under this key. */
 export type LockResult = "owner" | "busy" | "mismatch";
 
 /**
@@ -117,20 +117,28 @@ export interface Store<Tx = unknown> {
   /** The entry, or `null`. One statement, no transaction, no write. */
   read(id: Uint8Array): Promise<StoredEntry | null>;
 
-  /** Inserts the claim in a commit of its own, unless the identity has an entry (`null`). */
+  /**
+   * Inserts the claim in a commit of its own, unless the identity has an entry (`null`). Sent again with the same fence,
+   * because its answer was lost, it gives the same row.
+   */
   claim(entry: NewEntry, leaseMs: number): Promise<StoredEntry | null>;
   /**
    * Takes over an entry that is in progress and claimable, or released: new fence, attempt + 1. A compare-and-set on the
    * fence and attempt last seen; `null` when somebody was faster. Out of `needs_recovery` only where the caller saw it in
-   * that state (reconcile and operators claim first).
+   * that state (reconcile and operators claim first); there it does not wait for the last lease. Sent again with the same
+   * fence it gives the same row.
    */
   takeOver(id: Uint8Array, seen: SeenEntry, fence: Uint8Array, leaseMs: number): Promise<StoredEntry | null>;
-  /** Extends the lease. `false`: the fence no longer owns the entry. Must not wait behind business connections. */
+  /**
+   * Extends the lease. `false`: the fence no longer owns the entry. Must not wait behind business connections, nor behind
+   * a transaction that has only entered.
+   */
   renew(id: Uint8Array, fence: Uint8Array, leaseMs: number): Promise<boolean>;
   /** Removes an entry whose retention is over. `false`: there was none. */
   forgetExpired(id: Uint8Array): Promise<boolean>;
   /**
-   * Gives the claim back. Deletes the entry where nothing is recorded, this was the first attempt, and `keep` is false;
+   * Gives the claim back. Deletes the entry where nothing is recorded, this was the first attempt, the entry was never
+   * marked unknown, and `keep` is false;
    * else the row, its fingerprint, records and intents stay, as `released`. `keep` is for attempts that have sent a call
    * without an intent: another payload under this key must still be a mismatch. `false`: not ours any more.
    */
@@ -151,7 +159,7 @@ export interface Store<Tx = unknown> {
   openIntent(id: Uint8Array, fence: Uint8Array, intent: NewIntent): Promise<Intent | null>;
   /** Commits that a generation can never land any more, fenced. */
   cancelIntent(id: Uint8Array, fence: Uint8Array, call: string, generation: number): Promise<boolean>;
-  /** Commits a call's result and settles its intents, fenced. */
+  /** Commits a call's result and settles its intents, fenced. Sent again with the same record it gives `true`. */
   recordCall(id: Uint8Array, fence: Uint8Array, record: JournalRecord): Promise<boolean>;
 
   /** Opens a transaction, runs the body in it, commits. A throw of the body rolls back and is raised again. */

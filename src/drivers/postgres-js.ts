@@ -8,19 +8,7 @@ export interface PostgresJsTransaction {
 /** What is used of Postgres.js' `sql`. */
 export interface PostgresJs extends PostgresJsTransaction {
   begin(body: (tx: any) => Promise<unknown>): Promise<unknown>;
-  readonly options: {
-    readonly max: number;
-    readonly transform: {
-      readonly column: ColumnTransform;
-      readonly value: { from?: unknown };
-      readonly row: { from?: unknown };
-    };
-  };
-}
-
-interface ColumnTransform {
-  readonly from?: ((name: string) => string) | undefined;
-  readonly to?: ((name: string) => string) | undefined;
+  readonly options: { readonly max: number; readonly transform: { readonly column: { from?: any; to?: any } } };
 }
 
 /** The transaction type that `begin` hands out. */
@@ -29,32 +17,70 @@ export type TransactionOf<Sql> = Sql extends { begin: { (body: (tx: infer Tx) =>
   : never;
 
 /**
- * Drives PostgreSQL through Postgres.js (`postgres` 3.x). Transactions are its own `TransactionSql`. A body cannot be
- * given up: its connection goes back to the pool while the body could still use it. Throws `TypeError` for transforms
- * that change values, or column names without a way back.
+ * Drives PostgreSQL through Postgres.js (`postgres` 3.x). Transactions are its own `TransactionSql`, which refuses every
+ * use after its end. A body cannot be given up: Postgres.js has no way to destroy one connection. Throws `TypeError`
+ * where column names are transformed without a way back.
  */
 export function fromPostgresJs<Sql extends PostgresJs>(sql: Sql): Driver<TransactionOf<Sql>> {
-  const { max, transform } = sql.options;
-  const { from, to } = transform.column;
-  if (transform.value.from || transform.row.from || (from && !to)) {
-    throw new TypeError(
-      "Postgres.js transforms of values, rows, or of columns one way only cannot be undone. Give Oncekey a client without them.",
-    );
-  }
-  const restored = (row: object) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [to?.(name) ?? name, value]));
+  const { from, to } = sql.options.transform.column;
+  if (from && !to)
+    throw new TypeError("A column transform without `to` cannot be undone. Give Oncekey a client without.");
+  const restored = (row: object) => Object.fromEntries(Object.entries(row).map(([name, value]) => [to(name), value]));
   return {
     name: "postgres-js",
-    connections: max,
+    connections: sql.options.max,
     abandons: false,
     async run(statement, parameters, tx) {
-      const rows = await ((tx as PostgresJsTransaction | undefined) ?? sql).unsafe(statement, [...parameters]);
+      const running = ((tx as PostgresJsTransaction | undefined) ?? sql).unsafe(statement, [...parameters]);
+      const rows = await Promise.resolve(running).catch(async (error: unknown) => {
+        await closeNoticed();
+        throw error;
+      });
       return from ? rows.map(restored) : ([...rows] as SqlRow[]);
     },
-    // Wrapped, because `begin` takes an array that a body returns for a list of promises.
-    transaction: async (body) => {
-      const box = (await sql.begin(async (tx) => ({ result: await body(tx) }))) as { result: any };
-      return box.result;
+    async transaction<R>(body: (tx: any) => Promise<R>): Promise<R> {
+      let isOver = false;
+      const begun = sql.begin(async (tx) => {
+        try {
+          // In a box: `begin` takes an array for a list of promises.
+          return { result: await body(guarded(tx, () => isOver)) };
+        } finally {
+          // `begin` has rejected when the connection is lost. Its own ROLLBACK or COMMIT on the closed socket would be
+          // an uncaught TypeError (porsager/postgres issue 1208), so it never learns that the body has ended.
+          await closeNoticed();
+          if (isOver) await new Promise(() => {});
+        }
+      });
+      return await begun
+        .then((box) => (box as { result: R }).result)
+        .finally(() => {
+          isOver = true;
+        });
     },
   };
+}
+
+/**
+ * A socket's close comes one phase of the event loop after its error. A statement sent in between is never answered, and
+ * spoils the connection for whoever gets it next.
+ */
+async function closeNoticed(): Promise<void> {
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+}
+
+/** A lost connection may be opened again for others, and statements would run outside any transaction (issue 1133). */
+function guarded(tx: any, isOver: () => boolean): any {
+  const use = <T>(value: T): T => {
+    if (isOver()) throw Object.assign(new Error("The transaction is over."), { code: "CONNECTION_CLOSED" });
+    return value;
+  };
+  const wrapped = (arg: unknown) => (typeof arg === "function" ? (inner: any) => arg(guarded(inner, isOver)) : arg);
+  return new Proxy(tx, {
+    apply: (target, self, args) => Reflect.apply(use(target), self, args),
+    get: (target, name) =>
+      name === "savepoint" || name === "unsafe" || name === "file"
+        ? (...args: any[]) => use(target)[name](...(name === "savepoint" ? args.map(wrapped) : args))
+        : target[name],
+  });
 }

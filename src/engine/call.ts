@@ -5,8 +5,8 @@ import { derivedKey, requestDigest } from "../core/intent.ts";
 import type { CallArguments, Found, RecoverByDedupe } from "../core/recover.ts";
 import { type Attempt, halt, type TimedIntent } from "./attempt.ts";
 import { jittered } from "./context.ts";
+import type { CallOptions } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
-import type { CallOptions } from "./operation.ts";
 
 const SENDS_PER_ATTEMPT = 3;
 

@@ -6,8 +6,9 @@ import { type AnswerMeaning, meaningOf, NOT_BEGUN_STATUSES } from "../core/outco
 import { StoreFailure } from "../core/store.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { done, draftEntry, type EngineContext, jittered, type Turn } from "./context.ts";
+import type { CaptureDefinition } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
-import type { CaptureDefinition, Operation } from "./operation.ts";
+import type { Operation } from "./operation.ts";
 import { ownedAttempt } from "./owned-attempt.ts";
 import type { CapturedHandler, OperationRequest } from "./request.ts";
 import { completionOf, storedForm } from "./settled-response.ts";
@@ -97,7 +98,7 @@ function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<First>
 async function settle(context: EngineContext, operation: Operation, lease: Owned["lease"], outcome: Outcome) {
   const { notBegun = NOT_BEGUN_STATUSES } = operation.definition as CaptureDefinition<Record<never, never>>;
   const meaning = meaningOf(outcome, notBegun);
-  const kept = await stubbornly(context, () => store(context, operation, lease, meaning, outcome));
+  const kept = await stubbornly(context, () => store(context, operation, lease, meaning, outcome)).catch(unrecorded);
   if (!kept && !(await finishedBy(context, lease))) throw new LeaseLost("another attempt took over");
   if (meaning === "not_begun") return { kind: "not_begun", outcome } as const;
   return { kind: meaning === "unknown" ? "provisional" : "completed", outcome } as const;
@@ -118,6 +119,14 @@ function store(
     default:
       return context.store.complete(id, fence, completionOf(context, operation, meaning, outcome));
   }
+}
+
+/** The handler has run: "the store is down" would be half the truth. */
+function unrecorded(error: unknown): never {
+  if (!(error instanceof StoreFailure)) throw error;
+  throw new StoreFailure("commit_unknown", "The handler has run, and its outcome could not be recorded.", {
+    cause: error,
+  });
 }
 
 const STORE_TRIES = 4;

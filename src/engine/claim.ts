@@ -21,9 +21,7 @@ const RESENDS = 3;
  * again with the same fence until it is known: a row with our fence is ours.
  */
 export function claimNew(context: EngineContext, operation: Operation, draft: NewEntry): Promise<Owned | null> {
-  return owned(context, operation, draft.fence, (leaseMs) =>
-    resent(context, () => context.store.claim(draft, leaseMs)),
-  );
+  return owned(context, operation, draft.fence, (leaseMs) => context.store.claim(draft, leaseMs));
 }
 
 /** Takes over an entry that its owner left; `null` when somebody was faster. */
@@ -47,7 +45,7 @@ async function owned(
   const { clock, leaseMs } = settings;
   const maxDurationMs = maxDurationOf(operation);
   const claimSentAtMs = clock.monotonicMs();
-  const entry = await claim(leaseLength(store, leaseMs, maxDurationMs));
+  const entry = await resent(context, () => claim(leaseLength(store, leaseMs, maxDurationMs)));
   if (entry === null) return null;
   const lease = keepLease({ store, clock, id: entry.id, fence, leaseMs, maxDurationMs, claimSentAtMs });
   return { entry, lease, sentAtMs: claimSentAtMs, receivedAtMs: clock.monotonicMs() };

@@ -1,9 +1,9 @@
-import { type Session, StoreFailure } from "../core/store.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
+import { type Session, StoreFailure } from "../core/store.ts";
 import { type Attempt, halt, step } from "./attempt.ts";
+import type { Completed, PhaseStep } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import { sendFrom } from "./messages.ts";
-import type { Completed, PhaseStep } from "./operation.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
 

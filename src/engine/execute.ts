@@ -53,7 +53,13 @@ function followerResult(operation: Operation, result: RunResult): RunResult | nu
     case "unprotected":
       return { kind: "replayed", outcome: storedForm(operation, result.outcome) };
     case "provisional":
-      return { kind: "unknown", reason: "handler_failed", provisional: result.outcome, retryAfterMs: BUSY_RETRY_MS };
+      return {
+        kind: "unknown",
+        state: "needs_recovery",
+        reason: "handler_failed",
+        provisional: result.outcome,
+        retryAfterMs: BUSY_RETRY_MS,
+      };
     case "busy":
     case "lease_lost":
     case "commit_unknown":
@@ -82,7 +88,7 @@ async function lead(
     if (turn.kind === "done") return turn.result;
     // A duplicate that ends releases its two locks one after the other, and for an instant looks like another payload.
     // A real one stays.
-    if (turn.kind === "suspect" && ++suspicions >= SUSPICIONS) return { kind: "mismatch" };
+    if (turn.kind === "suspect" && ++suspicions >= SUSPICIONS) return { kind: "mismatch", state: "in_progress" };
     const leftMs = deadlineAtMs - clock.monotonicMs();
     if (turn.kind === "wait" && leftMs <= 0) return { kind: "busy", retryAfterMs: turn.retryAfterMs };
     const restMs = turn.kind === "wait" ? jittered(context, 20, round, 500) : jittered(context, 4, suspicions, 50);
@@ -102,7 +108,7 @@ async function takeTurn(
     const owner = context.sharing.owner(Buffer.from(request.identity.id).toString("hex"));
     if (owner !== undefined) {
       const match = await matchRequest({ fingerprint: owner, wireDigest: null }, request.proof);
-      if (match === "different") return done({ kind: "mismatch" });
+      if (match === "different") return done({ kind: "mismatch", state: "in_progress" });
     }
     if (skipLookUp) return await startBlind(context, operation, request);
     const entry = await context.store.read(request.identity.id);
@@ -133,13 +139,14 @@ async function act(
   switch (decision.kind) {
     case "absent":
       // A transaction run removes a dead entry under its own lock; the other kinds before they claim.
-      if (decision.expired && operation.runKind !== "transaction") await context.store.forgetExpired(request.identity.id);
+      if (decision.expired && operation.runKind !== "transaction")
+        await context.store.forgetExpired(request.identity.id);
       return start(context, operation, request);
     case "replay":
       return done({ kind: "replayed", outcome: decision.outcome });
     case "gone":
     case "mismatch":
-      return done({ kind: decision.kind });
+      return done(decision);
     case "version_unknown":
       return done({ kind: "version_unknown", retryAfterMs: BUSY_RETRY_MS });
     case "busy":

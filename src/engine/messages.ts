@@ -2,7 +2,7 @@ import { OncekeyError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json/stringify.ts";
 import { messageId } from "../core/message.ts";
 import type { Session } from "../core/store.ts";
-import type { Send } from "./operation.ts";
+import type { Send } from "./definition.ts";
 
 /** What a message inherits from the entry it is sent from. */
 interface Sender {
@@ -18,7 +18,10 @@ export function sendFrom(session: Session<unknown>, sender: Sender, recoveryPoin
   let index = 0;
   return async (topic, payload, options = {}) => {
     if (typeof topic !== "string" || topic === "" || topic.length > MAX_TOPIC_LENGTH) {
-      throw new OncekeyError("oncekey_value_unsupported", `A topic is 1 to ${MAX_TOPIC_LENGTH} characters. Nothing was sent.`);
+      throw new OncekeyError(
+        "oncekey_value_unsupported",
+        `A topic is 1 to ${MAX_TOPIC_LENGTH} characters. Nothing was sent.`,
+      );
     }
     await session.send({
       id: messageId(sender, recoveryPoint, index++),

@@ -7,10 +7,11 @@ import { makeCall } from "./call.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { complete } from "./complete.ts";
 import { done, draftEntry, type EngineContext, type Turn } from "./context.ts";
+import type { CallOptions, PhaseStep, PhasesContext, PhasesDefinition } from "./definition.ts";
 import { failureResult } from "./failures.ts";
 import { LeaseLost } from "./lease.ts";
 import { sendFrom } from "./messages.ts";
-import type { CallOptions, Operation, PhasesContext, PhasesDefinition, PhaseStep } from "./operation.ts";
+import type { Operation } from "./operation.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import type { OperationRequest } from "./request.ts";
 
@@ -101,7 +102,9 @@ async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
     ? store.suspend(id, fence, attempt.context.settings.leaseMs)
     : store.release(id, fence, attempt.sent || attempt.position > 0);
   // If even that fails the lease lapses by itself; the caller must see why the operation ended.
-  await leaving.catch((failure: unknown) => attempt.context.settings.onError(failure, { operation: attempt.operation.name, at: "release" }));
+  await leaving.catch((failure: unknown) =>
+    attempt.context.settings.onError(failure, { operation: attempt.operation.name, at: "release" }),
+  );
   if (result !== null) return done(result);
   throw error;
 }
@@ -109,14 +112,16 @@ async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
 async function endHalted(attempt: Attempt, { reason }: Halted): Promise<Turn> {
   const { id, fence } = attempt.lease;
   const { store } = attempt.context;
-  if (reason.kind === "failed") return reason.result.kind === "contention" ? giveBack(attempt, reason) : done(reason.result);
+  if (reason.kind === "failed")
+    return reason.result.kind === "contention" ? giveBack(attempt, reason) : done(reason.result);
   const kept =
     reason.kind === "suspend"
       ? await store.suspend(id, fence, reason.waitMs)
       : await store.markUnknown(id, fence, reason.reason, null);
   if (!kept) return done({ kind: "lease_lost", retryAfterMs: 1_000 });
   const retryAfterMs = reason.kind === "suspend" ? reason.waitMs : 5_000;
-  return done({ kind: "unknown", reason: reason.reason, provisional: null, retryAfterMs });
+  const state = reason.kind === "suspend" ? "in_progress" : "needs_recovery";
+  return done({ kind: "unknown", state, reason: reason.reason, provisional: null, retryAfterMs });
 }
 
 async function giveBack(attempt: Attempt, reason: Extract<Halted["reason"], { kind: "failed" }>): Promise<Turn> {

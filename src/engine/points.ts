@@ -61,14 +61,15 @@ export type PointsShape =
   | {
       readonly runKind: "phases";
       /** Its phases and calls in order; `intent` where the call's recovery form commits one. */
-      readonly steps: readonly (
-        | { readonly phase: string }
-        | { readonly call: string; readonly intent: boolean }
-      )[];
+      readonly steps: readonly ({ readonly phase: string } | { readonly call: string; readonly intent: boolean })[];
     };
 
 const around = (name: string): string[] => [`${name}:before`, `${name}:after`];
-const ofPhase = (name: string, record: string): string[] => [`phase:${name}:entered`, ...around(record), `phase:${name}:committed`];
+const ofPhase = (name: string, record: string): string[] => [
+  `phase:${name}:entered`,
+  ...around(record),
+  `phase:${name}:committed`,
+];
 
 /** The points that a first run of such an operation passes, in order. Frozen names: crash campaigns are written in them. */
 export function crashPoints(shape: PointsShape): string[] {

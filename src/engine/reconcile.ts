@@ -3,7 +3,8 @@ import type { StoredEntry } from "../core/entry.ts";
 import type { Reconciled } from "../core/reconcile.ts";
 import { claimAbandoned, type Owned } from "./claim.ts";
 import { done, type EngineContext, maxDurationOf, type Turn } from "./context.ts";
-import type { CaptureDefinition, Operation } from "./operation.ts";
+import type { CaptureDefinition } from "./definition.ts";
+import type { Operation } from "./operation.ts";
 import { completionOf, settleResponse } from "./settled-response.ts";
 
 type AnyCapture = CaptureDefinition<Record<never, never>>;
@@ -50,12 +51,7 @@ async function ask(context: EngineContext, operation: Operation, { entry, lease 
   }
 }
 
-async function store(
-  context: EngineContext,
-  operation: Operation,
-  { lease }: Owned,
-  found: Reconciled,
-): Promise<Turn> {
+async function store(context: EngineContext, operation: Operation, { lease }: Owned, found: Reconciled): Promise<Turn> {
   lease.check();
   switch (found.kind) {
     case "happened": {
@@ -69,7 +65,7 @@ async function store(
     case "unknown": {
       const reason = `reconcile: ${found.why}`;
       await context.store.markUnknown(lease.id, lease.fence, reason, null);
-      return done({ kind: "unknown", reason, provisional: null, retryAfterMs: 5_000 });
+      return done({ kind: "unknown", state: "needs_recovery", reason, provisional: null, retryAfterMs: 5_000 });
     }
   }
 }

@@ -1,3 +1,4 @@
+import type { EntryState } from "../core/entry.ts";
 import type { Outcome } from "../core/outcome.ts";
 
 /**
@@ -10,18 +11,19 @@ export type RunResult =
   /** An earlier or concurrent call did; this is its outcome, byte for byte. */
   | { readonly kind: "replayed"; readonly outcome: Outcome }
   /** The key belongs to another request. Nothing was run or changed. */
-  | { readonly kind: "mismatch" }
+  | { readonly kind: "mismatch"; readonly state: EntryState }
   /** The first request still runs (or runs again after a crash). */
   | { readonly kind: "busy"; readonly retryAfterMs: number }
   /** Nobody knows yet what the first request did. `provisional`: the 5xx it answered, where one was kept. */
   | {
       readonly kind: "unknown";
+      readonly state: EntryState;
       readonly reason: string;
       readonly provisional: Outcome | null;
       readonly retryAfterMs: number;
     }
   /** Carried out; the answer is no longer kept. */
-  | { readonly kind: "gone" }
+  | { readonly kind: "gone"; readonly state: EntryState }
   /** The attempt lost its lease or its time; another one may go on. */
   | { readonly kind: "lease_lost"; readonly retryAfterMs: number }
   /** COMMIT was sent, its answer never came. */
@@ -30,7 +32,7 @@ export type RunResult =
   | { readonly kind: "contention"; readonly retryAfterMs: number }
   /** A newer version of the service wrote the entry. */
   | { readonly kind: "version_unknown"; readonly retryAfterMs: number }
-  /** The store cannot be reached; nothing was run (or what was run was rolled back). */
+  /** The store cannot be reached. What was committed before is kept, an open transaction was rolled back. */
   | { readonly kind: "store_unavailable"; readonly retryAfterMs: number }
   /** A captured handler answered "not begun" (such as 429): its answer was sent, nothing is stored, the key is free. */
   | { readonly kind: "not_begun"; readonly outcome: Outcome }

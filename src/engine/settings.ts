@@ -86,5 +86,5 @@ export function settingsOf(options: OncekeyOptions<never>): Settings {
 function printError(error: unknown, about: ErrorContext): void {
   // The name and the place only: an error's message is the application's, and may hold what must not be logged.
   const name = error instanceof Error ? error.name : typeof error;
-  console.error(`oncekey: ${about.operation} at ${about.at}: ${name} (set onError to see it whole)`);
+  process.stderr.write(`oncekey: ${about.operation} at ${about.at}: ${name} (set onError to see it whole)\n`);
 }

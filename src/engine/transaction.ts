@@ -4,11 +4,20 @@ import { matchRequest } from "../core/fingerprint.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
 import { orAbandoned } from "./abandon.ts";
-import { done, draftEntry, type EngineContext, jittered, maxDurationOf, type Turn, transactionLimits } from "./context.ts";
+import {
+  done,
+  draftEntry,
+  type EngineContext,
+  jittered,
+  maxDurationOf,
+  type Turn,
+  transactionLimits,
+} from "./context.ts";
+import type { TransactionDefinition } from "./definition.ts";
 import { failureResult, isContention } from "./failures.ts";
 import { LeaseLost } from "./lease.ts";
 import { sendFrom } from "./messages.ts";
-import type { Operation, TransactionDefinition } from "./operation.ts";
+import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
 import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
 
@@ -156,5 +165,7 @@ async function afterLostCommit(work: Work, error: StoreFailure): Promise<Turn> {
   const entry = await work.context.store.read(work.request.identity.id).catch(() => null);
   if (entry === null) return lost;
   const ours = Buffer.compare(entry.fence, work.draft.fence) === 0;
-  return ours && entry.outcome !== null ? done({ kind: "completed", outcome: entry.outcome as Outcome }) : { kind: "again" };
+  return ours && entry.outcome !== null
+    ? done({ kind: "completed", outcome: entry.outcome as Outcome })
+    : { kind: "again" };
 }

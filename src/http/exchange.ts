@@ -11,7 +11,7 @@ export interface Exchange<Native = unknown> {
   readonly target: string;
   /** Parameters of the matched route, decoded. */
   readonly params: Readonly<Record<string, string>>;
-  /** Every field line of a header, in order; `[]` where absent. Lines must not be joined where the framework can tell. */
+  /** Every field line of a header (name in lower case), in order; `[]` where absent. Lines must not be joined where the framework can tell. */
   headerLines(name: string): readonly string[];
   /** Reads the body, called at most once. Must stop at `limitBytes` (before decoding) with `too_large`. */
   readBody(limitBytes: number): Promise<BodyRead>;

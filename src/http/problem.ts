@@ -1,5 +1,5 @@
 import type { EntryState } from "../core/entry.ts";
-import { type ClientErrorCode, codes, type RetryAdvice } from "../core/errors.ts";
+import { type ClientErrorCode, codes } from "../core/errors.ts";
 import { stringifyJson } from "../core/json/stringify.ts";
 import type { HeaderLine } from "../core/outcome.ts";
 import type { Answer } from "./exchange.ts";
@@ -35,34 +35,8 @@ export function retryAfter(ms: number): HeaderLine {
  * programs, `title` and `detail` for people.
  */
 export function problemAnswer(profile: Profile, problem: Problem): Answer {
-  const { status, retry, title } = codes[problem.code];
-  return write(profile, { ...problem, status, retry, title });
-}
-
-/** The refusal of a binding's `authorize` that gave no answer of its own: 403. */
-export function forbiddenAnswer(profile: Profile): Answer {
-  const detail =
-    "The caller may not do this. Nothing was run or changed; the same request may be sent once it is allowed.";
-  const title = "The caller is not allowed to do this";
-  return write(profile, {
-    code: "idempotency_forbidden",
-    status: 403,
-    retry: "same_key",
-    title,
-    detail,
-    state: "none",
-  });
-}
-
-type ProblemFields = Omit<Problem, "code"> & {
-  readonly code: string;
-  readonly status: number;
-  readonly retry: RetryAdvice;
-  readonly title: string;
-};
-
-function write(profile: Profile, fields: ProblemFields): Answer {
-  const { code, status, retry, title, detail, state, retryAfterMs } = fields;
+  const { code, detail, state, retryAfterMs } = problem;
+  const { status, retry, title } = codes[code];
   const value = { type: `/problems/${code}`, title, status, detail, code, retry, state };
   const body = new TextEncoder().encode(stringifyJson(value));
   const headers: HeaderLine[] = [
@@ -73,4 +47,11 @@ function write(profile: Profile, fields: ProblemFields): Answer {
   ];
   if (retryAfterMs !== undefined) headers.push(retryAfter(retryAfterMs));
   return { status, headers, body };
+}
+
+/** The refusal of a binding's `authorize` that gave no answer of its own: 403. */
+export function forbiddenAnswer(profile: Profile): Answer {
+  const detail =
+    "The caller may not do this. Nothing was run or changed; the same request may be sent once it is allowed.";
+  return problemAnswer(profile, { code: "idempotency_forbidden", detail, state: "none" });
 }

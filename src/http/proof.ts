@@ -63,7 +63,8 @@ function rawInput(exchange: Exchange, body: ReadBody, pairs: readonly Pair[]): R
 }
 
 function chosenHeaders(exchange: Exchange, names: readonly string[]): HeaderLine[] {
-  return names.flatMap((name) => exchange.headerLines(name).map((value): HeaderLine => [name.toLowerCase(), value]));
+  const lower = names.map((name) => name.toLowerCase());
+  return lower.flatMap((name) => exchange.headerLines(name).map((value): HeaderLine => [name, value]));
 }
 
 /** Path and query of a request target; the absolute form that proxies send (RFC 9112 §3.2.2) loses scheme and host. */

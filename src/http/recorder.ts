@@ -32,6 +32,7 @@ export interface Recorder {
 // them, directly or through headersSent, writableEnded and destroyed, so while recording they say what the handler must
 // believe, and setHeader() and friends refuse on their own.
 interface Marks {
+  socket: unknown;
   _header: string | null;
   finished: boolean;
   destroyed: boolean;
@@ -53,6 +54,7 @@ interface Tape {
   readonly earlier: ReadonlyMap<Method, unknown>;
   readonly resolve: (outcome: Promise<Outcome>) => void;
   readonly reject: (error: unknown) => void;
+  readonly socket: unknown;
   started: boolean;
   ended: boolean;
   /** The handler destroyed its response. */
@@ -77,9 +79,9 @@ export function recordResponse(res: ServerResponse, signal: AbortSignal): Record
     ended: false,
     cut: false,
     closed: res.destroyed ? "told" : "no",
+    socket: res.socket,
   };
-  tape.marks.destroyed = false;
-  tape.marks._closed = false;
+  hideClose(tape.marks);
   install(tape);
   const abort = () => giveUp(tape, signal.reason);
   if (signal.aborted) abort();
@@ -206,9 +208,16 @@ function giveUp(tape: Tape, error: unknown): void {
 
 function holdClose(tape: Tape): boolean {
   tape.closed = "held";
-  tape.marks.destroyed = false;
-  tape.marks._closed = false;
+  hideClose(tape.marks);
   return false;
+}
+
+// A dead socket too: what serves files in Express looks at it and would stop before the first byte.
+function hideClose(marks: Marks): void {
+  if (!marks.destroyed) return;
+  marks.destroyed = false;
+  marks._closed = false;
+  marks.socket = null;
 }
 
 function release(tape: Tape, extra: readonly HeaderLine[], without: string): void {
@@ -227,7 +236,7 @@ function discard(tape: Tape): void {
   guard(res);
 }
 
-function restore({ res, marks, earlier, closed }: Tape): void {
+function restore({ res, marks, earlier, closed, socket }: Tape): void {
   // Wrappers that were put over ours are dropped: they belong to an answer that is complete.
   for (const [name, method] of earlier) {
     if (method === undefined) Reflect.deleteProperty(res, name);
@@ -236,6 +245,7 @@ function restore({ res, marks, earlier, closed }: Tape): void {
   marks._header = null;
   marks.finished = false;
   if (closed === "no") return;
+  marks.socket = socket;
   marks.destroyed = true;
   marks._closed = true;
   if (closed === "held") res.emit("close");

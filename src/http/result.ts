@@ -14,7 +14,7 @@ interface Meaning {
   readonly detail: string;
 }
 
-/** Where a request that got no outcome stands, one row for each kind of result (DESIGN §5). */
+/** Where a request that got no outcome stands, one row for each kind of result. */
 const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   mismatch: {
     code: "idempotency_payload_mismatch",
@@ -60,7 +60,8 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   store_unavailable: {
     code: "idempotency_store_unavailable",
     state: "none",
-    detail: "The idempotency store cannot be reached, so nothing was run. Try again with the same key.",
+    detail:
+      "The idempotency store cannot be reached. What was committed before is kept and is not repeated. Try again with the same key.",
   },
 };
 
@@ -86,8 +87,7 @@ export function resultAnswer(profile: Profile, result: RunResult): Answer {
 
 function problemOf(result: Refused): Problem {
   const meaning = meanings[result.kind];
-  // The engine names the entry's state where it saw one.
-  const state = (result as { readonly state?: ProblemState }).state ?? meaning.state;
+  const state = "state" in result ? result.state : meaning.state;
   return { ...meaning, state, retryAfterMs: "retryAfterMs" in result ? result.retryAfterMs : undefined };
 }
 

@@ -1,8 +1,8 @@
 import { pause } from "../core/clock.ts";
 import type { StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
-import type { SweepTarget } from "../core/store.ts";
-import { type Oncekey, sweepEntry } from "../engine/oncekey.ts";
+import type { Oncekey } from "../engine/oncekey.ts";
+import { sweepEntry, sweepTargets } from "../engine/sweeping.ts";
 
 /** How the sweeper works. */
 export interface SweeperOptions {
@@ -10,6 +10,8 @@ export interface SweeperOptions {
   readonly intervalMs?: number;
   /** Most entries taken up, and most entries purged, in one round. Default 100. */
   readonly batch?: number;
+  /** Entries worked on at one time: one slow outside call must not hold up the others. Default 4. */
+  readonly parallel?: number;
 }
 
 /** What one round did. */
@@ -34,29 +36,36 @@ export interface Sweeper {
 
 /** Creates a sweeper for the operations of a started instance. Raises `oncekey_config_invalid` for a bad option. */
 export function createSweeper(once: Oncekey<never>, options: SweeperOptions = {}): Sweeper {
-  const { intervalMs = 1_000, batch = 100 } = options;
-  if (!Number.isInteger(batch) || batch < 1 || !Number.isInteger(intervalMs) || intervalMs < 1) {
-    throw new OncekeyError("oncekey_config_invalid", "batch and intervalMs must be whole numbers from 1. Nothing was started.");
+  const { intervalMs = 1_000, batch = 100, parallel = 4 } = options;
+  if (![intervalMs, batch, parallel].every((value) => Number.isInteger(value) && value >= 1)) {
+    throw new OncekeyError(
+      "oncekey_config_invalid",
+      "intervalMs, batch and parallel must be whole numbers from 1. Nothing was started.",
+    );
   }
   const { context } = once.internals;
 
   const runOnce = async (): Promise<SweepReport> => {
-    const entries = await context.store.lapsed(sweepTargets(once), batch);
+    const entries = await context.store.lapsed(sweepTargets(once.internals), batch);
     const report = { resumed: 0, marked: 0, failed: 0, purged: 0 };
-    for (const entry of entries) {
-      const swept = await sweepGuarded(once, entry);
-      if (swept !== "left") report[swept]++;
-    }
+    const work = async () => {
+      for (let entry = entries.shift(); entry !== undefined; entry = entries.shift()) {
+        const swept = await sweepGuarded(once, entry);
+        if (swept !== "left") report[swept]++;
+      }
+    };
+    await Promise.all(Array.from({ length: parallel }, work));
     report.purged = await context.store.purge(batch);
     return report;
   };
   const run = async (signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted && once.internals.isOpen()) {
+    while (!signal.aborted && once.internals.lifecycle.phase === "started") {
       const report = await runOnce().catch((error: unknown) => {
         context.settings.onError(error, { operation: "sweeper", at: "round" });
         return undefined;
       });
-      const busy = report !== undefined && (report.purged === batch || report.resumed + report.marked + report.failed === batch);
+      const busy =
+        report !== undefined && (report.purged === batch || report.resumed + report.marked + report.failed === batch);
       if (!busy) await untilNextRound(once, intervalMs, signal);
     }
   };
@@ -64,21 +73,16 @@ export function createSweeper(once: Oncekey<never>, options: SweeperOptions = {}
 }
 
 /** One poisoned entry must not keep the others from being swept. */
-async function sweepGuarded(once: Oncekey<never>, entry: StoredEntry): Promise<"resumed" | "marked" | "failed" | "left"> {
+async function sweepGuarded(
+  once: Oncekey<never>,
+  entry: StoredEntry,
+): Promise<"resumed" | "marked" | "failed" | "left"> {
   try {
-    return await sweepEntry(once, entry);
+    return await sweepEntry(once.internals, entry);
   } catch (error) {
     once.internals.context.settings.onError(error, { operation: entry.operation, at: "resume by the sweeper" });
     return "failed";
   }
-}
-
-function sweepTargets(once: Oncekey<never>): SweepTarget[] {
-  return once.internals.operations().flatMap(({ name, definition, runKind, version }) => {
-    if (runKind === "transaction") return [];
-    const names = [name, ...(definition.aliases ?? [])];
-    return names.map((operation) => ({ operation, runKind, operationVersion: version }));
-  });
 }
 
 async function untilNextRound(once: Oncekey<never>, intervalMs: number, signal: AbortSignal): Promise<void> {

@@ -1,3 +1,4 @@
+export * from "./adapter-suite.ts";
 export * from "./crash-points.ts";
 export * from "./driver-suite.ts";
 export * from "./fake-clock.ts";

@@ -3,10 +3,10 @@ import { fromPg } from "oncekey/drivers/pg";
 import { fromPGlite } from "oncekey/drivers/pglite";
 import { fromPostgresJs } from "oncekey/drivers/postgres-js";
 import type { Driver } from "oncekey/postgres";
+import { type DriverHarness, driverSuite } from "oncekey/testing";
 import pg, { type PoolClient } from "pg";
 import postgres, { type TransactionSql } from "postgres";
 import { describe, it } from "vitest";
-import { type DriverHarness, driverSuite } from "../../src/testing/driver-suite.ts";
 import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
 import { atEnd, createDatabase, query, sharedServer } from "../support/postgres.ts";
 
@@ -101,6 +101,8 @@ driverSuite({ describe, it }, "pglite", onPGlite, {
   limits: {
     "shows nothing of a transaction to others before its commit": ONE_CONNECTION,
     "runs transactions at the same time": ONE_CONNECTION,
+    "shows 57014 for a statement that ran into statement_timeout":
+      "PGlite has no timers that could interrupt a statement",
     "shows 55P03 for a lock that was not gained in time": ONE_CONNECTION,
     "shows 40001 for a row that changed under REPEATABLE READ": ONE_CONNECTION,
     "shows 40P01 to one of two transactions that wait for each other": ONE_CONNECTION,

@@ -1,10 +1,14 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 import { codeBlocks, type Page, pages, root } from "./support/markdown.ts";
 
-/** What snippets may use without declaring it; a snippet's own declaration of the same name wins. */
-const context = join(root, "test/docs/support/snippet-context.d.ts");
+/**
+ * What snippets may use without declaring it; a snippet's own declaration of the same name wins. The file is no
+ * TypeScript file by its name, or its globals would be known to the whole project.
+ */
+const context = readFileSync(join(root, "test/docs/support/snippet-context.ts.txt"), "utf8");
 
 function compilerOptions(): ts.CompilerOptions {
   const path = join(root, "tsconfig.json");
@@ -14,7 +18,7 @@ function compilerOptions(): ts.CompilerOptions {
 
 /** Virtual file name → its text: each block a module of its own, on the lines it has in its page. */
 function snippetFiles(all: readonly Page[]): Map<string, string> {
-  const files = new Map<string, string>();
+  const files = new Map([[join(root, "test/docs/snippet-context.ts"), context]]);
   for (const { path, text } of all) {
     for (const block of codeBlocks(text).filter(({ language }) => language === "ts")) {
       const name = join(root, "test/docs", `${path.replaceAll("/", "-")}-${block.line}.ts`);
@@ -36,8 +40,8 @@ function complaints(all: readonly Page[]): string[] {
     const text = files.get(name);
     return text === undefined ? getSourceFile(name, target, ...rest) : ts.createSourceFile(name, text, target);
   };
-  const program = ts.createProgram([...files.keys(), context], options, host);
-  const sources = [...files.keys(), context].map((name) => program.getSourceFile(name));
+  const program = ts.createProgram([...files.keys()], options, host);
+  const sources = [...files.keys()].map((name) => program.getSourceFile(name));
   const found = sources.flatMap((source) => ts.getPreEmitDiagnostics(program, source));
   return found.map((diagnostic) => describeDiagnostic(diagnostic));
 }

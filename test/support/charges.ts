@@ -68,7 +68,7 @@ async function worker(
       const { amount } = op.input.body as { amount: number };
       await options.at?.("start", attempt);
       const charge = await op.phase("charge_created", async ({ tx }) => {
-        tx.insert("charge", { amount });
+        await tx.insert("charge", { amount });
         await options.at?.("in_phase", attempt);
         return { amount };
       });
@@ -84,7 +84,7 @@ async function worker(
       });
       await options.at?.("before_complete", attempt);
       return op.complete(async ({ tx }) => {
-        tx.insert("settled", { auth: auth.id });
+        await tx.insert("settled", { auth: auth.id });
         await options.at?.("in_complete", attempt);
         return created("/charges/1", { auth: auth.id });
       });

@@ -1,6 +1,6 @@
 import { type Recover, StoreFailure } from "oncekey";
 import { describe, expect, it } from "vitest";
-import { chargesWorld, LEASE_MS, type ChargesOptions } from "../support/charges.ts";
+import { type ChargesOptions, chargesWorld, LEASE_MS } from "../support/charges.ts";
 import { gate } from "../support/gate.ts";
 import { type Provider, provider } from "../support/provider.ts";
 
@@ -162,7 +162,9 @@ describe("an outside call whose answer is missing", () => {
   it("commits its intent before it is sent (V6, V7)", async () => {
     for (const recover of [cancels, settles, atMostOnce]) {
       const world = await crashedAt("sending", { recover, timeoutMs: 60_000 });
-      const entry = (await world.store.lapsed([{ operation: "charges.create", runKind: "phases", operationVersion: 1 }], 1))[0];
+      const entry = (
+        await world.store.lapsed([{ operation: "charges.create", runKind: "phases", operationVersion: 1 }], 1)
+      )[0];
       const journal = await world.store.journal(entry?.id as Uint8Array);
       expect(journal.intents).toMatchObject([{ call: "authorize", generation: 1, state: "open" }]);
     }
@@ -198,7 +200,10 @@ describe("an outside call whose answer is missing", () => {
     const original = definition.run.bind(definition);
     definition.run = (op) => {
       const { call } = op as { call(name: string, options: object): Promise<unknown> };
-      return original({ ...(op as object), call: (name: string, options: object) => call(name, { ...options, request: { amount: 999 } }) });
+      return original({
+        ...(op as object),
+        call: (name: string, options: object) => call(name, { ...options, request: { amount: 999 } }),
+      });
     };
     expect(await world.time.advanceUntil(b.run("k"))).toMatchObject({
       kind: "unknown",
@@ -239,7 +244,10 @@ describe("an outside call whose answer is missing", () => {
       const original = definition.run.bind(definition);
       definition.run = (op) => {
         const { call } = op as { call(name: string, given: object): Promise<unknown> };
-        return original({ ...(op as object), call: (name: string, given: object) => call(name, { ...given, ...options }) });
+        return original({
+          ...(op as object),
+          call: (name: string, given: object) => call(name, { ...given, ...options }),
+        });
       };
       await expect(world.time.advanceUntil(a.run("k"))).rejects.toMatchObject({ code: "oncekey_recover_missing" });
       expect(world.psp.sent).toHaveLength(0);

@@ -1,4 +1,13 @@
-import { createOncekey, happened, notDone, ok, type Outcome, type OncekeyOptions, type Reconcile, StoreFailure } from "oncekey";
+import {
+  createOncekey,
+  happened,
+  notDone,
+  type OncekeyOptions,
+  type Outcome,
+  ok,
+  type Reconcile,
+  StoreFailure,
+} from "oncekey";
 import { type MemoryStore, type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { createSweeper } from "oncekey/sweeper";
 import { fakeClock } from "oncekey/testing";
@@ -17,7 +26,11 @@ interface Options {
   readonly once?: Partial<OncekeyOptions<MemoryTransaction>>;
 }
 
-const answer = (status: number, headers: Outcome["headers"] = []): Outcome => ({ status, headers, body: new Uint8Array([1, 0, 255]) });
+const answer = (status: number, headers: Outcome["headers"] = []): Outcome => ({
+  status,
+  headers,
+  body: new Uint8Array([1, 0, 255]),
+});
 
 /** Captured handlers are run by bindings; this one calls the engine as a binding does. */
 async function refunds(options: Options = {}) {
@@ -26,7 +39,13 @@ async function refunds(options: Options = {}) {
   const ring = fingerprintRing();
   const worker = async () => {
     const own = Object.create(store) as MemoryStore;
-    const once = createOncekey({ store: own, clock: time.clock, leaseMs: LEASE_MS, onError: () => {}, ...options.once });
+    const once = createOncekey({
+      store: own,
+      clock: time.clock,
+      leaseMs: LEASE_MS,
+      onError: () => {},
+      ...options.once,
+    });
     const { once: _, ...definition } = options;
     const operation = once.capture({ name: "refunds.create", version: 1, maxDurationMs: MAX_MS, ...definition });
     await once.start();
@@ -34,7 +53,12 @@ async function refunds(options: Options = {}) {
       const fingerprint = async (form: Parameters<RequestProof["fingerprint"]>[0]) => ring.fingerprint(form, [payload]);
       return operation.engine.execute(operation, {
         identity: identityOf({ tenant: "acme", client: null }, "refunds.create", key),
-        proof: { compare: "wire", ring, wireDigest: ring.fingerprint(ring.form("wire"), ["bytes", payload]), fingerprint },
+        proof: {
+          compare: "wire",
+          ring,
+          wireDigest: ring.fingerprint(ring.form("wire"), ["bytes", payload]),
+          fingerprint,
+        },
         input: async () => undefined,
         context: null,
         waitMs,
@@ -50,7 +74,12 @@ describe("a captured handler", () => {
   it("runs once; its answer is replayed without the headers that belong to one caller", async () => {
     const { worker } = await refunds();
     const { run } = await worker();
-    const handler = vi.fn(async () => answer(201, [["location", "/r/1"], ["set-cookie", "s=1"]]));
+    const handler = vi.fn(async () =>
+      answer(201, [
+        ["location", "/r/1"],
+        ["set-cookie", "s=1"],
+      ]),
+    );
     expect(await run("k", handler)).toMatchObject({ kind: "completed" });
     const replay = await run("k", handler);
     expect(replay).toEqual({ kind: "replayed", outcome: { ...answer(201), headers: [["location", "/r/1"]] } });
@@ -182,7 +211,10 @@ describe("a captured handler", () => {
   });
 
   it("is refused while the store is down, unless the operation may run unprotected", async () => {
-    for (const [onStoreDown, kind] of [["refuse", "store_unavailable"], ["run", "unprotected"]] as const) {
+    for (const [onStoreDown, kind] of [
+      ["refuse", "store_unavailable"],
+      ["run", "unprotected"],
+    ] as const) {
       const { worker, time } = await refunds({ onStoreDown });
       const { run, store } = await worker();
       store.read = () => Promise.reject(new StoreFailure("unavailable", "down"));

@@ -100,7 +100,9 @@ describe("a phases operation", () => {
     await expect(a.run("k")).rejects.toThrow("boom");
     const b = await world.worker();
     const { definition } = b.charges;
-    (definition as unknown as { run: unknown }).run = async (op: { phase: (n: string, f: () => Promise<unknown>) => unknown }) => {
+    (definition as unknown as { run: unknown }).run = async (op: {
+      phase: (n: string, f: () => Promise<unknown>) => unknown;
+    }) => {
       await op.phase("renamed", async () => 1);
     };
     expect(await b.run("k")).toMatchObject({ kind: "unknown", reason: expect.stringContaining("phase_changed") });
@@ -154,9 +156,16 @@ describe("the sweeper", () => {
     void newer.run("k").catch(() => {});
     await world.time.advance(LEASE_MS + 10);
     const older = await world.worker({ version: 1 });
-    expect(await world.time.advanceUntil(older.sweeper.runOnce())).toEqual({ resumed: 0, marked: 0, failed: 0, purged: 0 });
+    expect(await world.time.advanceUntil(older.sweeper.runOnce())).toEqual({
+      resumed: 0,
+      marked: 0,
+      failed: 0,
+      purged: 0,
+    });
     expect(await older.run("k")).toMatchObject({ kind: "unknown" });
-    const [entry] = [...(await world.store.lapsed([{ operation: "charges.create", runKind: "phases", operationVersion: 2 }], 10))];
+    const [entry] = [
+      ...(await world.store.lapsed([{ operation: "charges.create", runKind: "phases", operationVersion: 2 }], 10)),
+    ];
     expect(entry?.state).toBe("in_progress");
   });
 

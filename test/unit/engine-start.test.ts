@@ -1,4 +1,4 @@
-import { createOncekey, created, type OncekeyOptions } from "oncekey";
+import { created, createOncekey, type OncekeyOptions } from "oncekey";
 import { type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
 import { gate } from "../support/gate.ts";
@@ -10,7 +10,11 @@ const work = { name: "a", version: 1, run: async () => created("/a", {}) };
 
 describe("start() refuses what would break a promise", () => {
   const refused: [string, Options, RegExp][] = [
-    ["retention shorter than the client's retry window", { retentionMs: 1_000, clientRetryWindowMs: 2_000, waitMs: 10 }, /clientRetryWindowMs/],
+    [
+      "retention shorter than the client's retry window",
+      { retentionMs: 1_000, clientRetryWindowMs: 2_000, waitMs: 10 },
+      /clientRetryWindowMs/,
+    ],
     ["retention shorter than the wait", { retentionMs: 1_000, clientRetryWindowMs: 0, waitMs: 900 }, /waitMs/],
     ["a lease that is too short", { leaseMs: 50 }, /leaseMs/],
     ["times that are no whole numbers", { waitMs: 0.5 }, /waitMs/],
@@ -19,14 +23,20 @@ describe("start() refuses what would break a promise", () => {
   ];
   it.each(refused)("%s", async (_, options, message) => {
     const once = instance(options);
-    await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid", message: expect.stringMatching(message) });
+    await expect(once.start()).rejects.toMatchObject({
+      code: "oncekey_config_invalid",
+      message: expect.stringMatching(message),
+    });
   });
 
   it("asynchronous claims, for capture and for phases", async () => {
     for (const kind of ["capture", "phases"] as const) {
       const once = instance();
       once[kind]({ name: "a", version: 1, claimCommit: "asynchronous", run: async () => ({}) as never } as never);
-      await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid", message: expect.stringMatching(/asynchronous/) });
+      await expect(once.start()).rejects.toMatchObject({
+        code: "oncekey_config_invalid",
+        message: expect.stringMatching(/asynchronous/),
+      });
     }
   });
 
@@ -57,7 +67,13 @@ describe("start() refuses what would break a promise", () => {
   });
 
   it("names, versions and replay headers that cannot be", async () => {
-    for (const wrong of [{ name: "" }, { name: "a b" }, { version: 0 }, { version: 1.5 }, { replayHeaders: ["Set-Cookie"] }]) {
+    for (const wrong of [
+      { name: "" },
+      { name: "a b" },
+      { version: 0 },
+      { version: 1.5 },
+      { replayHeaders: ["Set-Cookie"] },
+    ]) {
       const once = instance();
       once.transaction({ ...work, ...wrong });
       await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid" });
@@ -71,7 +87,14 @@ describe("start() refuses what would break a promise", () => {
   });
 
   it("fingerprint secrets that share an id", () => {
-    expect(() => instance({ fingerprintSecrets: [{ id: 1, secret: "a" }, { id: 1, secret: "b" }] })).toThrow(/ids/);
+    expect(() =>
+      instance({
+        fingerprintSecrets: [
+          { id: 1, secret: "a" },
+          { id: 1, secret: "b" },
+        ],
+      }),
+    ).toThrow(/ids/);
   });
 });
 
@@ -123,8 +146,17 @@ describe("an instance's life", () => {
     const once = instance();
     const operation = once.transaction(work);
     await once.start();
-    for (const wrong of [undefined, {}, { tenant: "" }, { tenant: "a" }, { tenant: "a", client: 1 }, { tenant: "a\0", client: null }]) {
-      await expect(once.run(operation, { ...request, scope: wrong as never })).rejects.toMatchObject({ code: "oncekey_scope_invalid" });
+    for (const wrong of [
+      undefined,
+      {},
+      { tenant: "" },
+      { tenant: "a" },
+      { tenant: "a", client: 1 },
+      { tenant: "a\0", client: null },
+    ]) {
+      await expect(once.run(operation, { ...request, scope: wrong as never })).rejects.toMatchObject({
+        code: "oncekey_scope_invalid",
+      });
     }
     for (const key of ["", " ", "a,b", "é", "x".repeat(256)]) {
       await expect(once.run(operation, { ...request, key })).rejects.toMatchObject({ code: "idempotency_key_invalid" });

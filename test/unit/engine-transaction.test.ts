@@ -1,4 +1,4 @@
-import { createOncekey, created, OncekeyError, reject, stringifyJson } from "oncekey";
+import { created, createOncekey, OncekeyError, reject, stringifyJson } from "oncekey";
 import { type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -21,10 +21,13 @@ async function started(setup: Setup = {}) {
     input: { body: z.strictObject({ amount: z.number() }) },
     async run({ tx, input, send }) {
       runs++;
-      tx.insert("invoice", { amount: input.body.amount });
+      await tx.insert("invoice", { amount: input.body.amount });
       await send("invoice.created", { amount: input.body.amount });
       const returned = await setup.run?.(tx, runs);
-      return (returned as ReturnType<typeof created> | undefined) ?? created("/invoices/1", { amount: input.body.amount, run: runs });
+      return (
+        (returned as ReturnType<typeof created> | undefined) ??
+        created("/invoices/1", { amount: input.body.amount, run: runs })
+      );
     },
   });
   await once.start();

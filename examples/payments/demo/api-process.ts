@@ -6,11 +6,13 @@ import { until } from "../processes.ts";
 export interface ApiProcess {
   /** Where it answers; changes with each start, empty while it is down. */
   readonly urls: { api: string; psp: string; database: string };
+  /** Rejects when it ends without being asked to. Never resolves. */
+  readonly crashed: Promise<never>;
   /** All that it has printed so far, over all of its lives. */
   output(): string;
   start(): Promise<void>;
   kill(): Promise<void>;
-  /** Ends it, the database and the provider. */
+  /** Ends it, the database and the provider; also what an API that ended by itself left behind. */
   stop(): Promise<void>;
 }
 
@@ -22,6 +24,12 @@ export function apiProcess(env: Readonly<Record<string, string>>): ApiProcess {
   const script = fileURLToPath(new URL("../start.ts", import.meta.url));
   let child: ChildProcess | undefined;
   let output = "";
+  let crash: (error: Error) => void = () => undefined;
+  const crashed = new Promise<never>((_resolve, reject) => {
+    crash = reject;
+  });
+  // Whoever does not wait for it is told by what happens next.
+  crashed.catch(() => undefined);
   const end = async (signal: NodeJS.Signals) => {
     const running = child;
     child = undefined;
@@ -31,8 +39,9 @@ export function apiProcess(env: Readonly<Record<string, string>>): ApiProcess {
     running.kill(signal);
     await ended;
   };
-  return {
+  const api: ApiProcess = {
     urls,
+    crashed,
     output: () => output,
     async start() {
       const started = spawn(process.execPath, [...process.execArgv, script], {
@@ -52,9 +61,17 @@ export function apiProcess(env: Readonly<Record<string, string>>): ApiProcess {
         return /^oncekey payments ready (\{.*\})$/m.exec(latest)?.[1] ?? null;
       });
       if (ready === null) throw new Error(`The example did not become ready:\n${latest}`);
+      started.once("exit", (code, signal) => {
+        if (child === started) crash(new Error(`The API ended by itself (${code ?? signal}):\n${latest}`));
+      });
       Object.assign(urls, JSON.parse(ready));
     },
     kill: () => end("SIGKILL"),
-    stop: () => end("SIGTERM"),
+    async stop() {
+      // Only an API that adopts them can stop the database and the provider of one that is gone.
+      if (child === undefined || child.exitCode !== null) await api.start();
+      await end("SIGTERM");
+    },
   };
+  return api;
 }

@@ -7,6 +7,8 @@ import type { Storm } from "./storm.ts";
 export interface Chaos {
   /** How often the API was killed so far. */
   kills(): number;
+  /** Rejects where the chaos itself fails. Never resolves. */
+  readonly broken: Promise<never>;
   /** Ends the misbehaviour; resolves when the provider behaves again. */
   stop(): Promise<void>;
 }
@@ -41,7 +43,12 @@ export function startChaos(api: ApiProcess, storm: Storm, killAt: readonly numbe
       await api.start();
     }
   })();
+  const broken = new Promise<never>((_resolve, reject) => {
+    for (const part of [moods, deaths]) part.catch(reject);
+  });
+  broken.catch(() => undefined);
   return {
+    broken,
     kills: () => kills,
     async stop() {
       stopping.abort();

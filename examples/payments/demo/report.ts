@@ -23,7 +23,13 @@ interface PspObject {
 /** Counts what really happened: in the database, at the provider, and in everything that was printed. */
 export async function makeReport(api: ApiProcess, storm: Storm, token: string): Promise<ReportLine[]> {
   const { payments, counts } = storm;
-  const { charges, resumes, unfinished } = await readDatabase(api.urls.database);
+  const { charges, entries } = await readDatabase(api.urls.database);
+  const unfinished = entries.filter(({ state }) => state !== "succeeded");
+  for (const { state, recovery_point, reason } of unfinished) {
+    counts.surprises.push(
+      `an entry is ${state} after ${recovery_point ?? "its claim"}: ${reason ?? "no reason given"}`,
+    );
+  }
   const authorizations = await readPsp(`${api.urls.psp}/authorizations`);
   const captures = await readPsp(`${api.urls.psp}/captures`);
   const chargesOf = (key: string) => charges.filter((charge) => charge.idempotency_key === key);
@@ -40,8 +46,8 @@ export async function makeReport(api: ApiProcess, storm: Storm, token: string): 
     { name: "replays", value: counts.replays },
     { name: "  waits (sent while it ran)", value: counts.waits },
     { name: "mismatches refused", value: counts.mismatches, wanted: changedPayments(storm) },
-    { name: "resumes", value: resumes },
-    { name: "still unfinished", value: unfinished, wanted: 0 },
+    { name: "resumes", value: entries.reduce((sum, { attempt }) => sum + attempt - 1, 0) },
+    { name: "still unfinished", value: unfinished.length, wanted: 0 },
     { name: "payments with one charge", value: perPayment(() => 1), wanted: all },
     {
       name: "payments with one answer",
@@ -93,6 +99,15 @@ export function formatReport(lines: readonly ReportLine[]): string {
     .join("\n");
 }
 
+interface EntryRow {
+  readonly state: string;
+  readonly attempt: number;
+  readonly recovery_point: string | null;
+  readonly reason: string | null;
+  /** Seconds until it may be taken up again; `null` where nothing is to be waited for. */
+  readonly due_in_s: number | null;
+}
+
 async function readDatabase(url: string) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -100,12 +115,11 @@ async function readDatabase(url: string) {
     const charges = await client.query<ChargeRow>(
       "select idempotency_key, psp_authorization, psp_capture from charges where status = 'succeeded'",
     );
-    const entries = await client.query<{ resumes: number; unfinished: number }>(
-      `select coalesce(sum(attempt - 1), 0)::int as resumes,
-              count(*) filter (where state not in ('succeeded', 'failed'))::int as unfinished
+    const entries = await client.query<EntryRow>(
+      `select state, attempt, recovery_point, reason, ceil(extract(epoch from not_before - now()))::int as due_in_s
        from oncekey.entry`,
     );
-    return { charges: charges.rows, ...(entries.rows[0] ?? { resumes: 0, unfinished: 0 }) };
+    return { charges: charges.rows, entries: entries.rows };
   } finally {
     await client.end();
   }

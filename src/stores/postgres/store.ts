@@ -8,6 +8,7 @@ import { checkSchema } from "./schema-check.ts";
 import { milliseconds, positionTaken } from "./session.ts";
 import { DEFAULT_SCHEMA, type RunStatement, type StatementName, statementRunner } from "./statements.ts";
 import { transactionRunner } from "./transaction.ts";
+import { during, type TakeTurn, turns } from "./turns.ts";
 
 /** Options of {@link postgresStore}. */
 export interface PostgresStoreOptions {
@@ -38,7 +39,8 @@ type Part<Tx, Name extends keyof Store> = Pick<Store<Tx>, Name>;
 export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOptions = {}): Store<Tx> {
   const schema = options.schema ?? DEFAULT_SCHEMA;
   const runOn = statementRunner(driver, schema);
-  const run = committing(runOn);
+  const takeConnection = connectionTurns(driver);
+  const run = committing(runOn, takeConnection);
   const renew = options.control === undefined ? run : committing(statementRunner(options.control, schema));
   return {
     name: "postgres",
@@ -49,7 +51,13 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
     ...endStatements(run),
     ...recordStatements(run),
     ...sweepStatements(run),
-    transaction: transactionRunner({ driver, schema, run: runOn, alone: options.control === undefined }),
+    transaction: transactionRunner({
+      driver,
+      schema,
+      run: runOn,
+      alone: options.control === undefined,
+      takeConnection,
+    }),
     async owns(tx, id, fence) {
       const rows = await runOn("owns", [id, fence], tx).catch(raiseOwn);
       return matched(rows);
@@ -67,11 +75,11 @@ function traitsOf<Tx>(driver: Driver<Tx>, control: Driver<unknown> | undefined):
  * Runs statements that commit on their own. Under REPEATABLE READ or SERIALIZABLE as the database's default, a race that
  * READ COMMITTED would settle quietly is refused with 40001: nothing was done, and a new snapshot settles it.
  */
-function committing<Tx>(run: RunStatement<Tx>): Run {
+function committing<Tx>(run: RunStatement<Tx>, takeConnection: TakeTurn = turns(Infinity)): Run {
   return async (name, parameters) => {
     for (let tried = 1; ; tried++) {
       try {
-        return await run(name, parameters);
+        return await during(takeConnection, () => run(name, parameters));
       } catch (error) {
         const isRace = ["40001", "40P01"].includes(sqlState(error) ?? "");
         if (!isRace || tried === TRIES) throw ownFailure(error);
@@ -79,6 +87,14 @@ function committing<Tx>(run: RunStatement<Tx>): Run {
       await pause(5 * 2 ** tried);
     }
   };
+}
+
+/**
+ * Never more at once than there are connections. A pool would make them wait just as well, but Postgres.js sends them
+ * one behind the other on a busy connection, and a BEGIN that is the last to fit is never noticed as one (its issue 1189).
+ */
+function connectionTurns<Tx>({ connections }: Driver<Tx>): TakeTurn {
+  return turns(connections ?? Infinity);
 }
 
 function claimStatements(run: Run): Part<never, "read" | "claim" | "takeOver"> {

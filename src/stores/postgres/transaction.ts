@@ -3,7 +3,7 @@ import type { Driver } from "./driver-port.ts";
 import { commitFailure, looksDisconnected, ownFailure, serverFailure, storeFailure } from "./errors.ts";
 import { openSession } from "./session.ts";
 import type { RunStatement } from "./statements.ts";
-import { type TakeTurn, turns } from "./turns.ts";
+import { during, type TakeTurn, turns } from "./turns.ts";
 
 /** What transactions need. */
 export interface TransactionParts<Tx> {
@@ -12,6 +12,8 @@ export interface TransactionParts<Tx> {
   readonly run: RunStatement<Tx>;
   /** No second pool: one connection must stay free of transactions. */
   readonly alone: boolean;
+  /** A turn for any connection; taken after the transaction's own. */
+  readonly takeConnection: TakeTurn;
 }
 
 /** How a body ended, which decides what a failure of its transaction means. */
@@ -23,14 +25,7 @@ type BodyEnd =
 /** Makes the store's `transaction`. */
 export function transactionRunner<Tx>(parts: TransactionParts<Tx>): Store<Tx>["transaction"] {
   const takeTurn = turnsOf(parts);
-  return async (body) => {
-    const endTurn = await takeTurn();
-    try {
-      return await runOne(parts, body);
-    } finally {
-      endTurn();
-    }
-  };
+  return (body) => during(takeTurn, () => during(parts.takeConnection, () => runOne(parts, body)));
 }
 
 function turnsOf<Tx>({ driver, alone }: TransactionParts<Tx>): TakeTurn {

@@ -20,3 +20,13 @@ export function turns(limit: number): TakeTurn {
     };
   };
 }
+
+/** Does the work inside a turn. */
+export async function during<R>(take: TakeTurn, work: () => Promise<R>): Promise<R> {
+  const end = await take();
+  try {
+    return await work();
+  } finally {
+    end();
+  }
+}

@@ -27,8 +27,8 @@ export interface ExampleOptions {
   readonly account?: { readonly uid: number; readonly gid: number };
   /** The script below examples/payments. Default start.ts. */
   readonly script?: string;
-  /** Where the checkout is. Default: this one. */
-  readonly root?: string;
+  /** Started instead of node with the script. */
+  readonly command?: readonly [string, ...string[]];
 }
 
 const CHECKOUT = resolve(import.meta.dirname, "..", "..", "..");
@@ -48,10 +48,12 @@ export function removeDataDir(dir: string): void {
 }
 
 /** Spawns an example process without waiting for it. */
-export function spawnExample({ env = {}, account, script = "start.ts", root = CHECKOUT }: ExampleOptions) {
-  const file = join(root, "examples", "payments", script);
-  const child = spawn(process.execPath, ["--conditions=oncekey-source", "--import", "tsx", file], {
-    cwd: root,
+export function spawnExample({ env = {}, account, script = "start.ts", command }: ExampleOptions) {
+  const file = join(CHECKOUT, "examples", "payments", script);
+  const node = [process.execPath, "--conditions=oncekey-source", "--import", "tsx", file] as const;
+  const [program, ...args] = command ?? node;
+  const child = spawn(program, args, {
+    cwd: CHECKOUT,
     env: { ...cleanEnvironment(), PORT: "0", PSP_PORT: "0", ONCEKEY_LAB: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
     ...account,

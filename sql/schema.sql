@@ -1,0 +1,113 @@
+-- Written by scripts/dump-schema.ts: what the migrations make. Do not edit, and do not run: migrate.
+
+CREATE TABLE oncekey.entry (
+  created_at timestamp with time zone NOT NULL,
+  lease_until timestamp with time zone,
+  not_before timestamp with time zone,
+  completed_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  tombstone_until timestamp with time zone,
+  attempt integer NOT NULL DEFAULT 1,
+  operation_version integer NOT NULL,
+  status integer,
+  outcome_gone boolean NOT NULL DEFAULT false,
+  id bytea NOT NULL,
+  fence bytea NOT NULL,
+  seed bytea NOT NULL,
+  fingerprint bytea NOT NULL,
+  wire_digest bytea,
+  state text NOT NULL,
+  run_kind text NOT NULL,
+  tenant text NOT NULL,
+  client text,
+  operation text NOT NULL,
+  key text NOT NULL,
+  recovery_point text,
+  reason text,
+  input bytea,
+  context bytea,
+  outcome bytea,
+  CONSTRAINT entry_pkey PRIMARY KEY (id),
+  CONSTRAINT entry_attempt CHECK ((attempt >= 1)),
+  CONSTRAINT entry_client_length CHECK ((char_length(client) <= 255)),
+  CONSTRAINT entry_fence_length CHECK ((octet_length(fence) = 16)),
+  CONSTRAINT entry_fingerprint_length CHECK (((octet_length(fingerprint) >= 1) AND (octet_length(fingerprint) <= 128))),
+  CONSTRAINT entry_id_length CHECK ((octet_length(id) = 32)),
+  CONSTRAINT entry_key_length CHECK (((char_length(key) >= 1) AND (char_length(key) <= 512))),
+  CONSTRAINT entry_operation_length CHECK (((char_length(operation) >= 1) AND (char_length(operation) <= 255))),
+  CONSTRAINT entry_outcome CHECK (((status IS NOT NULL) = ((outcome IS NOT NULL) OR outcome_gone))),
+  CONSTRAINT entry_run_kind CHECK ((run_kind = ANY (ARRAY['transaction'::text, 'phases'::text, 'capture'::text]))),
+  CONSTRAINT entry_seed_length CHECK ((octet_length(seed) = 16)),
+  CONSTRAINT entry_state CHECK ( CASE state WHEN 'in_progress'::text THEN ((lease_until IS NOT NULL) AND (completed_at IS NULL) AND (expires_at IS NULL)) WHEN 'needs_recovery'::text THEN ((reason IS NOT NULL) AND (lease_until IS NULL) AND (completed_at IS NULL) AND (expires_at IS NULL)) WHEN 'released'::text THEN ((lease_until IS NULL) AND (completed_at IS NULL) AND (expires_at IS NULL)) WHEN 'succeeded'::text THEN ((status IS NOT NULL) AND (lease_until IS NULL) AND (completed_at IS NOT NULL) AND (expires_at IS NOT NULL)) WHEN 'failed'::text THEN ((status IS NOT NULL) AND (lease_until IS NULL) AND (completed_at IS NOT NULL) AND (expires_at IS NOT NULL)) ELSE false END),
+  CONSTRAINT entry_status CHECK (((status >= 100) AND (status <= 599))),
+  CONSTRAINT entry_tenant_length CHECK (((char_length(tenant) >= 1) AND (char_length(tenant) <= 255))),
+  CONSTRAINT entry_tombstone CHECK ((tombstone_until >= expires_at))
+) WITH (fillfactor=100,autovacuum_vacuum_scale_factor=0.02,autovacuum_analyze_scale_factor=0.05);
+
+CREATE TABLE oncekey.intent (
+  started_at timestamp with time zone NOT NULL,
+  generation integer NOT NULL,
+  entry_id bytea NOT NULL,
+  call text NOT NULL,
+  derived_key text NOT NULL,
+  request_digest bytea NOT NULL,
+  state text NOT NULL DEFAULT 'open'::text,
+  fence bytea NOT NULL,
+  CONSTRAINT intent_pkey PRIMARY KEY (entry_id, call, generation),
+  CONSTRAINT intent_entry_fkey FOREIGN KEY (entry_id) REFERENCES oncekey.entry(id),
+  CONSTRAINT intent_call_length CHECK (((char_length(call) >= 1) AND (char_length(call) <= 255))),
+  CONSTRAINT intent_derived_key_length CHECK (((char_length(derived_key) >= 1) AND (char_length(derived_key) <= 255))),
+  CONSTRAINT intent_fence_length CHECK ((octet_length(fence) = 16)),
+  CONSTRAINT intent_generation CHECK ((generation >= 1)),
+  CONSTRAINT intent_request_digest_length CHECK ((octet_length(request_digest) = 32)),
+  CONSTRAINT intent_state CHECK ((state = ANY (ARRAY['open'::text, 'settled'::text, 'cancelled'::text])))
+);
+
+CREATE TABLE oncekey.migration (
+  number integer NOT NULL,
+  name text NOT NULL,
+  checksum text NOT NULL,
+  minimum_reader integer NOT NULL,
+  applied_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT migration_pkey PRIMARY KEY (number)
+);
+
+CREATE TABLE oncekey.outbox (
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  created_at timestamp with time zone NOT NULL,
+  available_at timestamp with time zone NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  state text NOT NULL DEFAULT 'pending'::text,
+  id text NOT NULL,
+  topic text NOT NULL,
+  tenant text NOT NULL,
+  entry_id bytea NOT NULL,
+  key text,
+  order_by text,
+  payload text NOT NULL,
+  CONSTRAINT outbox_pkey PRIMARY KEY (id),
+  CONSTRAINT outbox_attempts CHECK ((attempts >= 0)),
+  CONSTRAINT outbox_state CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
+  CONSTRAINT outbox_topic_length CHECK (((char_length(topic) >= 1) AND (char_length(topic) <= 255)))
+);
+
+CREATE TABLE oncekey.phase (
+  position integer NOT NULL,
+  entry_id bytea NOT NULL,
+  kind text NOT NULL,
+  name text NOT NULL,
+  value bytea NOT NULL,
+  CONSTRAINT phase_pkey PRIMARY KEY (entry_id, "position"),
+  CONSTRAINT phase_entry_fkey FOREIGN KEY (entry_id) REFERENCES oncekey.entry(id),
+  CONSTRAINT phase_kind CHECK ((kind = ANY (ARRAY['phase'::text, 'call'::text]))),
+  CONSTRAINT phase_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255))),
+  CONSTRAINT phase_position CHECK (("position" >= 0))
+);
+
+CREATE INDEX entry_lease ON oncekey.entry USING btree (lease_until) WHERE (state = 'in_progress'::text);
+
+CREATE INDEX entry_purge ON oncekey.entry USING btree ((
+CASE
+    WHEN outcome_gone THEN GREATEST(expires_at, tombstone_until)
+    ELSE expires_at
+END)) WHERE (expires_at IS NOT NULL);

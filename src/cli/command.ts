@@ -1,0 +1,26 @@
+import type { CommandLine, OptionTable } from "./command-line.ts";
+
+/** What a command found or did: one value for programs, one text for people. */
+export interface Report {
+  /** 3 where nothing was found. */
+  readonly exitCode: 0 | 3;
+  /** Printed with `--json`: plain data; a `Date` becomes an ISO 8601 instant. */
+  readonly data: unknown;
+  /** Printed without `--json`, ending in a line feed. */
+  readonly text: string;
+}
+
+/** One command: what its help says and what it does. */
+export interface Command {
+  /** One line, for the list of commands. */
+  readonly summary: string;
+  /** More lines for the command's own help. */
+  readonly about: string;
+  /** Names of its operands, all required. */
+  readonly operands: readonly string[];
+  readonly options: OptionTable;
+  /** Command lines to copy. */
+  readonly examples: readonly string[];
+  /** Raises `UsageError`, an `OncekeyError`, a `StoreFailure` or the database client's own error. */
+  run(line: CommandLine): Promise<Report>;
+}

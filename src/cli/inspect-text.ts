@@ -1,0 +1,65 @@
+import type { OutcomeSummary, Shown, ShownEntry } from "./inspect.ts";
+import { alarming, aligned, bytes, counted, duration, visible } from "./layout.ts";
+import type { RecordedSummary } from "./queries.ts";
+
+/** The entries for people, oldest first, one block each. */
+export function entriesText(entries: readonly ShownEntry[]): string {
+  if (entries.length === 0) {
+    return "No entry has this key. Check tenant and operation; it never arrived, was rolled back, or is purged.\n";
+  }
+  const several = `${counted(entries.length, "entry has", "entries have")} this key, oldest first; --tenant and --operation narrow it.`;
+  const blocks = entries.map(entryText);
+  return (entries.length === 1 ? blocks : [`${several}\n`, ...blocks]).join("\n");
+}
+
+function entryText(entry: ShownEntry): string {
+  const rows: readonly (readonly [string, string | null])[] = [
+    ["id", entry.id],
+    ["tenant", visible(entry.tenant)],
+    ["client", entry.client === null ? "(none)" : visible(entry.client) || '""'],
+    ["operation", `${visible(entry.operation)}, version ${entry.operationVersion}`],
+    ["run kind", entry.runKind],
+    ["state", entry.state === "needs_recovery" ? alarming(entry.state) : entry.state],
+    ["reason", entry.reason === null ? null : visible(entry.reason)],
+    ["attempt", String(entry.attempt)],
+    ["recovery point", entry.recoveryPoint === null ? null : visible(entry.recoveryPoint)],
+    ["created", instant(entry.createdAt)],
+    ["lease until", instant(entry.leaseUntil)],
+    ["not before", instant(entry.notBefore)],
+    ["completed", instant(entry.completedAt)],
+    ["expires", instant(entry.expiresAt)],
+    ["tombstone until", instant(entry.tombstoneUntil)],
+    ["status", entry.status === null ? null : String(entry.status)],
+    ...outcomeRows(entry.outcome),
+    ...recordedRows(entry.recorded),
+  ];
+  return aligned(rows.filter((row): row is readonly [string, string] => row[1] !== null));
+}
+
+function instant(date: Date | null): string | null {
+  return date?.toISOString() ?? null;
+}
+
+function outcomeRows(outcome: Shown<OutcomeSummary>): [string, string | null][] {
+  if (outcome.kind === "none") return [];
+  if (outcome.kind === "hidden") return [["outcome", `not shown: ${outcome.why}`]];
+  if (outcome.kind === "gone") return [["outcome", "no longer kept"]];
+  const { kind, bodyBytes, bodySha256, headerNames } = outcome;
+  return [
+    ["outcome", `${kind}, body of ${bytes(bodyBytes)}, SHA-256 ${bodySha256}`],
+    ["headers", headerNames.length === 0 ? null : visible(headerNames.join(", "))],
+  ];
+}
+
+function recordedRows(recorded: Shown<RecordedSummary>): [string, string | null][] {
+  if ("kind" in recorded) return [["recorded", `not shown: ${recorded.why}`]];
+  const phases = recorded.phases.map(({ position, kind, name }) => `${position}  ${kind}  ${visible(name)}`);
+  const intents = recorded.intents.map(({ call, generation, state, ageMs }) => {
+    const shown = `${visible(call)}, generation ${generation}, ${state}`;
+    return state === "open" ? alarming(`${shown} for ${duration(ageMs)}`) : shown;
+  });
+  return [
+    ["phases", phases.length === 0 ? null : phases.join("\n")],
+    ["intents", intents.length === 0 ? null : intents.join("\n")],
+  ];
+}

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+/** A PgBouncer of the test's own, in transaction mode, in front of one server. */
+export interface PgBouncer {
+  urlOf(database: string): string;
+  close(): Promise<void>;
+}
+
+/** Debian installs it where ordinary users' PATH does not lead. */
+const BINARIES = ["pgbouncer", "/usr/sbin/pgbouncer"];
+
+/** The command that starts it, or `null` where it is not installed. */
+export function pgbouncerBinary(): string | null {
+  return BINARIES.find((binary) => spawnSync(binary, ["--version"]).status === 0) ?? null;
+}
+
+const DEADLINE_MS = 20_000;
+
+/** Starts one on a free port. Few server connections: clients really share them, statement by statement. */
+export async function startPgBouncer(binary: string, serverPort: number): Promise<PgBouncer> {
+  const owner = unprivileged();
+  const directory = mkdtempSync(join(tmpdir(), "oncekey-pgbouncer-"));
+  const port = await freePort();
+  const file = join(directory, "pgbouncer.ini");
+  writeFileSync(file, configuration(port, serverPort, directory));
+  if (owner.uid !== undefined && owner.gid !== undefined) {
+    for (const path of [directory, file]) chownSync(path, owner.uid, owner.gid);
+  }
+  const child = spawn(binary, ["-q", file], { ...owner, cwd: "/", stdio: "ignore" });
+  const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
+  await ready(child, urlOf("postgres"), join(directory, "pgbouncer.log"));
+  return {
+    urlOf,
+    async close() {
+      const exited = new Promise((resolve) => child.once("exit", resolve));
+      if (child.kill("SIGKILL")) await exited;
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function configuration(port: number, serverPort: number, directory: string): string {
+  return `[databases]
+* = host=127.0.0.1 port=${serverPort} user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 12
+max_client_conn = 500
+logfile = ${join(directory, "pgbouncer.log")}
+`;
+}
+
+/** It refuses to run as root. */
+function unprivileged(): { readonly uid?: number; readonly gid?: number } {
+  if (process.getuid?.() !== 0) return {};
+  const nobody = readFileSync("/etc/passwd", "utf8").match(/^nobody:[^:]*:(\d+):(\d+):/m);
+  if (nobody === null) throw new Error("Running as root needs a user named nobody to run PgBouncer as.");
+  return { uid: Number(nobody[1]), gid: Number(nobody[2]) };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((done, fail) => probe.once("error", fail).listen(0, "127.0.0.1", done));
+  const address = probe.address();
+  await new Promise((done) => probe.close(done));
+  if (address === null || typeof address === "string") throw new Error("No free port on loopback.");
+  return address.port;
+}
+
+async function ready(child: ChildProcess, url: string, log: string): Promise<void> {
+  const deadline = Date.now() + DEADLINE_MS;
+  while (!(await answers(url))) {
+    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
+      throw new Error(`PgBouncer did not start:\n${readFileSync(log, "utf8").slice(-2_000)}`);
+    }
+    await sleep(20);
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await client.query("SELECT 1");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,55 @@
+import { randomBytes } from "node:crypto";
+
+/** What a claim writes; see NewEntry of the store port. */
+export interface EntryValues {
+  readonly id: Uint8Array;
+  readonly tenant: string;
+  readonly client: string | null;
+  readonly operation: string;
+  readonly key: string;
+  readonly runKind: "transaction" | "phases" | "capture";
+  readonly operationVersion: number;
+  readonly fingerprint: Uint8Array;
+  readonly wireDigest: Uint8Array | null;
+  readonly fence: Uint8Array;
+  readonly seed: Uint8Array;
+  readonly input: Uint8Array | null;
+  readonly context: Uint8Array | null;
+}
+
+const bytes = (length: number) => new Uint8Array(randomBytes(length));
+
+/** An entry that no other test uses. */
+export function newEntry(overrides: Partial<EntryValues> = {}): EntryValues {
+  return {
+    id: bytes(32),
+    tenant: "acme",
+    client: "app",
+    operation: "invoices.create",
+    key: randomBytes(16).toString("hex"),
+    runKind: "phases",
+    operationVersion: 1,
+    fingerprint: bytes(35),
+    wireDigest: null,
+    fence: bytes(16),
+    seed: bytes(16),
+    input: null,
+    context: null,
+    ...overrides,
+  };
+}
+
+/** An outcome of 201 with 200 bytes of body. */
+export const outcome = {
+  status: 201,
+  headers: [["content-type", "application/json"] as const],
+  body: new Uint8Array(Buffer.from(JSON.stringify({ id: "inv_1", note: "x".repeat(170) }))),
+};
+
+/** A success that is kept for an hour. */
+export function completion(overrides: { retentionMs?: number; tombstoneMs?: number } = {}) {
+  return { state: "succeeded" as const, outcome, retentionMs: 3_600_000, tombstoneMs: 0, ...overrides };
+}
+
+/** Limits that no test meets by accident. */
+export const limits = { lockTimeoutMs: 10_000, idleTimeoutMs: 60_000 };
