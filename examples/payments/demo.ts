@@ -10,16 +10,29 @@ import { type Storm, startStorm } from "./demo/storm.ts";
 // npm run demo: 200 payments, each sent 5 times at once, one in ten also with a changed payload; the provider cuts
 // connections and lands payments late, the API is killed and restarted twice. Each payment must happen exactly once.
 
-const PAYMENTS = 200;
+const PAYMENTS = Number(process.env.ONCEKEY_DEMO_PAYMENTS || "200");
 const COPIES = 5;
 const KILL_AT = [0.3, 0.65];
+/** Whatever the environment says: a storm must never reach a database or a provider of yours. */
+const ISOLATED = {
+  PORT: "0",
+  PSP_PORT: "0",
+  DATABASE_URL: "",
+  PSP_URL: "",
+  ONCEKEY_PROFILE: "",
+  ONCEKEY_PSP_RECOVER: "",
+  ONCEKEY_RETENTION_MS: "",
+  ONCEKEY_WAIT_MS: "",
+  ONCEKEY_WORKER: "",
+  ONCEKEY_LAB: "",
+};
 const [TOKEN = ""] = TOKENS.keys();
 
 async function main(): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), "oncekey-demo-"));
   chmodSync(dir, 0o755);
   // A short lease, so that what a killed API left is taken up within seconds instead of half a minute.
-  const api = apiProcess({ PORT: "0", PSP_PORT: "0", ONCEKEY_DATA_DIR: dir, ONCEKEY_LEASE_MS: "4000" });
+  const api = apiProcess({ ...ISOLATED, ONCEKEY_DATA_DIR: dir, ONCEKEY_LEASE_MS: "4000" });
   console.log(
     `\n  ${PAYMENTS} payments, ${COPIES} concurrent copies of each, a hostile provider, ${KILL_AT.length} kills\n`,
   );

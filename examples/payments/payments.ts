@@ -61,8 +61,10 @@ export async function openPayments({
   onPoint,
 }: PaymentsOptions): Promise<Payments> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL_SIZE, connectionTimeoutMillis: 5_000 });
-  // Without a listener, a connection that breaks while idle would end the process.
+  // Without listeners, a connection that breaks would end the process: while idle (the pool's own event), and while a
+  // handler holds it between two statements (the next one rejects).
   pool.on("error", (error) => console.error(`database connection lost: ${describeError(error)}`));
+  pool.on("connect", (client) => void client.on("error", () => undefined));
   try {
     const once = openOncekey(pool, settings, onPoint);
     const maxDurationMs = Math.min(LONGEST_RUN_MS, Math.floor((settings.retentionMs ?? Infinity) / 2));

@@ -9,6 +9,7 @@ import { openLab } from "./lab.ts";
 import { openPayments, type Payments } from "./payments.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { openStack } from "./stack.ts";
+import { stopRequest } from "./stop-request.ts";
 import { startWorker, type Worker } from "./work.ts";
 
 // npm start: a database, a payment provider, and the API in this very process. Standard output gets one line, when all
@@ -16,9 +17,7 @@ import { startWorker, type Worker } from "./work.ts";
 
 const GRACE_MS = 10_000;
 const tell = (line: string) => console.error(line);
-const stopRequested = new Promise<void>((resolve) => {
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => resolve());
-});
+const stopRequested = stopRequest();
 
 async function main(): Promise<void> {
   const settings = readSettings(process.env);

@@ -2,14 +2,13 @@ import { openLab } from "./lab.ts";
 import { openPayments } from "./payments.ts";
 import { readSettings } from "./settings.ts";
 import { findStack } from "./stack.ts";
+import { stopRequest } from "./stop-request.ts";
 import { startWorker } from "./work.ts";
 
 // npm run worker: the background work in a process of its own, beside APIs that run with ONCEKEY_WORKER=0. It needs the
 // database and the provider of an API on the same data directory, or DATABASE_URL and PSP_URL.
 
-const stopRequested = new Promise<void>((resolve) => {
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => resolve());
-});
+const stopRequested = stopRequest();
 
 async function main(): Promise<void> {
   const settings = readSettings(process.env);

@@ -58,10 +58,30 @@ function earlierBody(body: unknown): BodyRead {
   );
 }
 
-function tooLarge(req: IncomingMessage): BodyRead {
-  // Read on into nothing: the client is still sending, and would never read an answer on a connection that stalls.
-  req.resume();
-  return { kind: "too_large" };
+/** Of what a client sends too much, so much is read before it is answered all the same. */
+const DRAIN_LIMIT_BYTES = 16 * 1024 * 1024;
+const DRAIN_LIMIT_MS = 5_000;
+
+/**
+ * Reads on into nothing, within bounds: a client that is still sending reads no answer, and one that asked for the
+ * connection to be closed (RFC 9112 §9.6) would meet a broken pipe instead of the 413.
+ */
+function tooLarge(req: IncomingMessage): Promise<BodyRead> {
+  return new Promise((resolve) => {
+    let size = 0;
+    const done = () => {
+      clearTimeout(timer);
+      req.off("data", count).off("end", done).off("error", done).off("close", done);
+      resolve({ kind: "too_large" });
+      req.resume();
+    };
+    const count = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > DRAIN_LIMIT_BYTES) done();
+    };
+    const timer = setTimeout(done, DRAIN_LIMIT_MS);
+    req.on("data", count).on("end", done).on("error", done).on("close", done).resume();
+  });
 }
 
 function readStream(req: IncomingMessage, limitBytes: number, keepStream: boolean): Promise<BodyRead> {
@@ -142,7 +162,7 @@ export async function captureNode<Native>(
   }
   if (handled.kind === "pass") return steps.next();
   if (recorder === undefined) return steps.answer(handled.answer);
-  if (handled.kind === "handler") return recorder.release(handled.headers, "idempotent-replayed");
+  if (handled.kind === "handler") return recorder.release(handled.head);
   recorder.discard();
   // On the bare response: the framework believes that its handler has answered.
   writeNodeAnswer(res, handled.answer);

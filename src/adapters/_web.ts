@@ -1,7 +1,7 @@
 import { OncekeyError } from "../core/errors.ts";
-import type { HeaderLine, Outcome } from "../core/outcome.ts";
+import type { Outcome } from "../core/outcome.ts";
 import type { ReadBody } from "../http/body.ts";
-import { capturedOutcome, refuseStream } from "../http/captured.ts";
+import { capturedOutcome, type HeadChanges, refuseStream } from "../http/captured.ts";
 import type { Answer, BodyRead, Exchange } from "../http/exchange.ts";
 import type { Gate } from "../http/gate.ts";
 import { isBodyless } from "../http/replay.ts";
@@ -79,7 +79,7 @@ export async function captureWeb<Native>(
   });
   if (handled.kind !== "handler" || recorded === undefined)
     return handled.kind === "pass" ? handled : toAnswer(handled);
-  return { kind: "own", response: recorded.respond(handled.headers, "idempotent-replayed") };
+  return { kind: "own", response: recorded.respond(handled.head) };
 }
 
 const toAnswer = ({ answer }: { readonly answer: Answer }): CapturedRequest => ({ kind: "answer", answer });
@@ -87,7 +87,7 @@ const toAnswer = ({ answer }: { readonly answer: Answer }): CapturedRequest => (
 /** What a handler answered, read to its end: as an outcome, and as a response that can still be sent. */
 interface RecordedResponse {
   readonly outcome: Outcome;
-  respond(extra: readonly HeaderLine[], without: string): Response;
+  respond(head: HeadChanges): Response;
 }
 
 /**
@@ -101,10 +101,10 @@ async function recordWebResponse(response: Response, signal: AbortSignal): Promi
   const outcome = await capturedOutcome(status, [...response.headers], bytes);
   return {
     outcome,
-    respond(extra, without) {
+    respond(head) {
       const headers = new Headers(response.headers);
-      headers.delete(without);
-      for (const [name, value] of extra) headers.set(name, value);
+      headers.delete(head.remove);
+      for (const [name, value] of head.add) headers.set(name, value);
       return new Response(isBodyless(status) ? null : bodyInit(bytes), { status, statusText, headers });
     },
   };

@@ -2,12 +2,15 @@ import type { OutcomeSummary, Shown, ShownEntry } from "./inspect.ts";
 import { alarming, aligned, bytes, counted, duration, visible } from "./layout.ts";
 import type { RecordedSummary } from "./queries.ts";
 
-/** The entries for people, oldest first, one block each. */
-export function entriesText(entries: readonly ShownEntry[]): string {
+/** The entries for people, oldest first, one block each; `truncated`: there may be more. */
+export function entriesText(entries: readonly ShownEntry[], truncated: boolean): string {
   if (entries.length === 0) {
     return "No entry has this key. Check tenant and operation; it never arrived, was rolled back, or is purged.\n";
   }
-  const several = `${counted(entries.length, "entry has", "entries have")} this key, oldest first; --tenant and --operation narrow it.`;
+  const fact = truncated
+    ? "These are the oldest entries of this key; there may be more."
+    : `${counted(entries.length, "entry has", "entries have")} this key, oldest first.`;
+  const several = `${fact} --tenant and --operation narrow it.`;
   const blocks = entries.map(entryText);
   return (entries.length === 1 ? blocks : [`${several}\n`, ...blocks]).join("\n");
 }

@@ -10,6 +10,9 @@ import { sqlStateOf } from "./failure.ts";
 import { entriesText } from "./inspect-text.ts";
 import { type RecordedSummary, recordedSummary } from "./queries.ts";
 
+/** As many as `inspectEntries` gives at most. */
+const MOST_ENTRIES = 1_000;
+
 /** What is told of an entry's outcome: never its content. */
 export type OutcomeSummary =
   | { readonly kind: "none" }
@@ -119,5 +122,10 @@ async function orHidden<Value>(read: () => Promise<Value>): Promise<Shown<Value>
 }
 
 function inspected(key: string, entries: readonly ShownEntry[]): Report {
-  return { exitCode: entries.length === 0 ? 3 : 0, data: { key, entries }, text: entriesText(entries) };
+  const truncated = entries.length >= MOST_ENTRIES;
+  return {
+    exitCode: entries.length === 0 ? 3 : 0,
+    data: { key, truncated, entries },
+    text: entriesText(entries, truncated),
+  };
 }

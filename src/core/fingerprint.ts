@@ -9,7 +9,7 @@ import { type FramedPart, frame } from "./framing.ts";
 export type Compare = "wire" | "input" | "none";
 
 /** Version of the pre-images below. Frozen: another layout gets another byte. */
-export const FINGERPRINT_VERSION = 1;
+const FINGERPRINT_VERSION = 1;
 
 /**
  * How a fingerprint was made; stored in front of its digest so that it can be compared by the rule it was made under.
@@ -77,7 +77,7 @@ export function fingerprintRing(secrets: readonly FingerprintSecret[] = []): Fin
 }
 
 /** The form that a stored fingerprint was made under, or `null` where this version cannot know (a newer one wrote it). */
-export function formOf(fingerprint: Uint8Array): FingerprintForm | null {
+function formOf(fingerprint: Uint8Array): FingerprintForm | null {
   const [version, compareByte, secretId] = fingerprint;
   const compare = (Object.keys(COMPARE_BYTE) as Compare[]).find((name) => COMPARE_BYTE[name] === compareByte);
   if (version === undefined || secretId === undefined || compare === undefined) return null;

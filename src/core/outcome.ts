@@ -11,7 +11,7 @@ export interface Outcome {
 }
 
 /** Headers that are stored and replayed by default. */
-export const REPLAYED_HEADERS: readonly string[] = [
+const REPLAYED_HEADERS: readonly string[] = [
   "content-type",
   "content-language",
   "content-disposition",

@@ -10,6 +10,8 @@ export interface PolicyTimes {
   readonly retentionMs: number;
   readonly clientRetryWindowMs: number;
   readonly tombstoneMs: number;
+  /** In characters; what a stored key may be long. */
+  readonly maxKeyLength: number;
 }
 
 /** What the policy asks of one operation. */
@@ -27,6 +29,7 @@ export interface PolicyOperation {
 }
 
 const LONGEST_MS = 2 ** 31 - 1;
+const MAX_KEY_LENGTH = 512;
 const RETENTION_MAX_MS = 10 * 365 * 24 * 3_600_000;
 
 /** Refuses times that would break a promise. Raises `oncekey_config_invalid`, naming the option and what to change. */
@@ -34,6 +37,9 @@ export function checkTimes(times: PolicyTimes): void {
   for (const name of ["leaseMs", "waitMs"] as const) requireDuration(name, times[name], LONGEST_MS);
   for (const name of ["retentionMs", "clientRetryWindowMs", "tombstoneMs"] as const) {
     requireDuration(name, times[name], RETENTION_MAX_MS);
+  }
+  if (!(times.maxKeyLength >= 1 && times.maxKeyLength <= MAX_KEY_LENGTH)) {
+    refuse(`maxKeyLength must be from 1 to ${MAX_KEY_LENGTH}: longer keys cannot be stored`);
   }
   if (times.leaseMs < 100) refuse(`leaseMs is ${times.leaseMs}: a lease below 100 ms cannot be renewed in time`);
   checkRetention("", times.retentionMs, times.clientRetryWindowMs, times.waitMs);

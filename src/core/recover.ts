@@ -16,7 +16,7 @@ export function none(): Found<never> {
 }
 
 /** The other side could not say. `why` is shown to operators. */
-export function unknown(why: string): Found<never> {
+export function unknown(why: string): { readonly kind: "unknown"; readonly why: string } {
   return { kind: "unknown", why };
 }
 

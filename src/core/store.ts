@@ -67,7 +67,10 @@ export interface Session<Tx> {
   readonly tx: Tx;
   /** The first statement of a `transaction` run: sets the limits and takes the locks, without waiting. */
   lock(id: Uint8Array, lockDigest: Uint8Array, limits: TransactionLimits): Promise<LockResult>;
-  /** The first statement of a phase: sets the limits and tells whether the fence still owns the entry. */
+  /**
+   * The first statement of a phase: sets the limits and tells whether the fence still owns the entry (also one that was
+   * marked `needs_recovery` meanwhile: a slow owner may still complete it, but record no further phase).
+   */
   enter(id: Uint8Array, fence: Uint8Array, limits: TransactionLimits): Promise<boolean>;
   /** The entry in a snapshot newer than the lock (at READ COMMITTED). */
   read(id: Uint8Array): Promise<StoredEntry | null>;

@@ -123,8 +123,16 @@ export async function step<T>(
   }
 }
 
+const MAX_NAME_LENGTH = 255;
+
 function enterStep(attempt: Attempt, name: string): void {
   if (attempt.halted !== null) throw attempt.halted;
+  if (typeof name !== "string" || name === "" || name.length > MAX_NAME_LENGTH) {
+    throw new OncekeyError(
+      "oncekey_phase_duplicate",
+      `Names of phases and calls are 1 to ${MAX_NAME_LENGTH} characters. What was committed before is kept.`,
+    );
+  }
   if (attempt.active !== null || attempt.outcome !== null) {
     throw new OncekeyError(
       "oncekey_phase_nested",

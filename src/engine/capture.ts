@@ -32,7 +32,7 @@ export async function claimCapture(
   const identity = Buffer.from(owned.entry.id).toString("hex");
   const disown = context.sharing.own(identity, owned.entry.fingerprint);
   try {
-    return await runCaptured(context, operation, request.handler as CapturedHandler, owned);
+    return await runCaptured(context, operation, request.handler as CapturedHandler, owned).catch(unrecorded);
   } finally {
     owned.lease.stop();
     disown();
@@ -69,7 +69,10 @@ async function runCaptured(
     return done({ kind: "lease_lost", retryAfterMs: UNKNOWN_RETRY_MS });
   }
   if (first.kind === "threw") {
-    await context.store.markUnknown(lease.id, lease.fence, "handler_threw", null);
+    // If even that fails the lease lapses by itself; the caller must see why the handler ended.
+    await context.store
+      .markUnknown(lease.id, lease.fence, "handler_threw", null)
+      .catch((failure: unknown) => context.settings.onError(failure, { operation: operation.name, at: "mark" }));
     throw first.error;
   }
   return done(await settle(context, operation, lease, first.outcome));
@@ -98,7 +101,7 @@ function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<First>
 async function settle(context: EngineContext, operation: Operation, lease: Owned["lease"], outcome: Outcome) {
   const { notBegun = NOT_BEGUN_STATUSES } = operation.definition as CaptureDefinition<Record<never, never>>;
   const meaning = meaningOf(outcome, notBegun);
-  const kept = await stubbornly(context, () => store(context, operation, lease, meaning, outcome)).catch(unrecorded);
+  const kept = await stubbornly(context, () => store(context, operation, lease, meaning, outcome));
   if (!kept && !(await finishedBy(context, lease))) throw new LeaseLost("another attempt took over");
   if (meaning === "not_begun") return { kind: "not_begun", outcome } as const;
   return { kind: meaning === "unknown" ? "provisional" : "completed", outcome } as const;
@@ -121,7 +124,10 @@ function store(
   }
 }
 
-/** The handler has run: "the store is down" would be half the truth. */
+/**
+ * The handler has begun: "the store is down" would be half the truth, and would let an operation with `onStoreDown: "run"`
+ * run it a second time. Covers every failure from here on, those of the handler's own `assertOwned` as well.
+ */
 function unrecorded(error: unknown): never {
   if (!(error instanceof StoreFailure)) throw error;
   throw new StoreFailure("commit_unknown", "The handler has run, and its outcome could not be recorded.", {

@@ -12,8 +12,9 @@ export type Authorization = boolean | undefined | OperationResponse | Rejection;
  */
 export interface BindingOptions<Native> {
   /**
-   * Whose key it is: tenant and client from *authentication*, never from what the client may choose. A malformed scope
-   * raises `oncekey_scope_invalid`.
+   * Whose key it is: tenant and client from *authentication*, never from what the client may choose. Name the type of its
+   * parameter (`(req: Request) => …`) to reach what your authentication put there. A malformed scope raises
+   * `oncekey_scope_invalid`.
    */
   scope(native: Native): Scope | Promise<Scope>;
   /**

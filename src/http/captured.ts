@@ -3,6 +3,13 @@ import type { HeaderLine, Outcome } from "../core/outcome.ts";
 import { codingNames, decodeContent } from "./coding.ts";
 import { isBodyless } from "./replay.ts";
 
+/** What an adapter changes in the head of a handler's own answer. */
+export interface HeadChanges {
+  readonly add: readonly HeaderLine[];
+  /** The replay marker, which no handler may set. */
+  readonly remove: string;
+}
+
 /** Largest answer that is decoded for storage: what a compressed answer may unfold to. */
 const MAX_DECODED_BYTES = 64 * 1_048_576;
 

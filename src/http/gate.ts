@@ -9,6 +9,7 @@ import type { OperationRequest } from "../engine/request.ts";
 import type { RunResult } from "../engine/run-result.ts";
 import { type BindingOptions, bodyRules } from "./binding.ts";
 import { type BodyRules, type ReadBody, readExchangeBody } from "./body.ts";
+import type { HeadChanges } from "./captured.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import { forbiddenAnswer } from "./problem.ts";
 import type { Profile } from "./profile.ts";
@@ -21,8 +22,8 @@ import { errorAnswer, resultAnswer } from "./result.ts";
 export type Handled =
   /** Send this answer. A captured handler may have run; what it answered is then forgotten. */
   | { readonly kind: "answer"; readonly answer: Answer }
-  /** The captured handler of this very request ran and its own answer may go out, with these headers added. */
-  | { readonly kind: "handler"; readonly answer: Answer; readonly headers: readonly HeaderLine[] }
+  /** The captured handler of this very request ran and its own answer may go out, with the changes to its head. */
+  | { readonly kind: "handler"; readonly answer: Answer; readonly head: HeadChanges }
   /** Nothing of ours applies (a safe method, no key where none is required): call the handler as if it stood alone. */
   | { readonly kind: "pass" };
 
@@ -120,15 +121,26 @@ async function capture<Native>(
     if (admitted.kind === "answer") return admitted;
     let ran = false;
     const running = (signal: AbortSignal) => {
+      // Whatever befalls the store meanwhile, one request never runs the handler twice.
+      if (ran) return Promise.reject(ranAlready());
       ran = true;
       return handler(signal, admitted.body);
     };
     const result = await operation.engine.execute(operation, { ...admitted.request, handler: running });
     const answered = resultAnswer(profile, result);
     // The handler's own answer goes out only where this very request ran it and its result stands.
-    if (ran && isOwn(result)) return { kind: "handler", answer: answered, headers: [] };
+    if (ran && isOwn(result)) {
+      return { kind: "handler", answer: answered, head: { add: [], remove: profile.replayMarker[0] } };
+    }
     return { kind: "answer", answer: answered };
   });
+}
+
+function ranAlready(): OncekeyError {
+  return new OncekeyError(
+    "idempotency_store_unavailable",
+    "The store was lost while the request ran, so its outcome could not be recorded. Ask again with the same key; nothing is repeated.",
+  );
 }
 
 function isOwn(result: RunResult): boolean {
@@ -149,10 +161,9 @@ async function guarded<Native, T extends Handled>(
   if (!settings.publishRetention || handled.kind === "pass") return handled;
   const seconds = Math.floor((operation.definition.retentionMs ?? settings.retentionMs) / 1_000);
   const line: HeaderLine = [profile.retentionHeader, String(seconds)];
-  const headed = { ...handled.answer, headers: [...handled.answer.headers, line] };
-  return handled.kind === "answer"
-    ? { kind: "answer", answer: headed }
-    : { ...handled, answer: headed, headers: [line] };
+  const headed: Answer = { ...handled.answer, headers: [...handled.answer.headers, line] };
+  if (handled.kind === "answer") return { kind: "answer", answer: headed };
+  return { kind: "handler", answer: headed, head: { ...handled.head, add: [line] } };
 }
 
 type Admitted =

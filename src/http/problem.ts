@@ -24,7 +24,7 @@ const LONGEST_RETRY_AFTER_S = 3_600;
  * `Retry-After` in whole seconds (RFC 9110 §10.2.3): rounded up, because a client that comes back too early only waits
  * again; never 0; at most an hour, so that one wrong instant cannot send clients away for days.
  */
-export function retryAfter(ms: number): HeaderLine {
+function retryAfter(ms: number): HeaderLine {
   const seconds = Math.ceil(ms / 1_000);
   return ["retry-after", String(Math.min(Math.max(Number.isNaN(seconds) ? 1 : seconds, 1), LONGEST_RETRY_AFTER_S))];
 }

@@ -68,7 +68,7 @@ function chosenHeaders(exchange: Exchange, names: readonly string[]): HeaderLine
 }
 
 /** Path and query of a request target; the absolute form that proxies send (RFC 9112 §3.2.2) loses scheme and host. */
-export function splitTarget(target: string): { readonly path: string; readonly query: string | null } {
+function splitTarget(target: string): { readonly path: string; readonly query: string | null } {
   const origin = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
   const at = origin.indexOf("?");
   const path = at < 0 ? origin : origin.slice(0, at);

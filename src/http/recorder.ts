@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { OncekeyError } from "../core/errors.ts";
-import type { HeaderLine, Outcome } from "../core/outcome.ts";
-import { capturedOutcome, refuseStream } from "./captured.ts";
+import type { Outcome } from "../core/outcome.ts";
+import { capturedOutcome, type HeadChanges, refuseStream } from "./captured.ts";
 import {
   applyFields,
   type Head,
@@ -19,8 +19,8 @@ export interface Recorder {
    * first byte of an event stream. A handler that destroys its response gives a 500: nobody knows what it did.
    */
   readonly outcome: Promise<Outcome>;
-  /** Sends what the handler answered, its own headers intact, with `extra` ones added and those named in `without` removed. */
-  release(extra: readonly HeaderLine[], without: string): void;
+  /** Sends what the handler answered, its own headers intact but for these changes. */
+  release(head: HeadChanges): void;
   /**
    * Forgets what the handler answered. The response is as it was before, for another answer; whatever the handler still
    * writes after that one goes nowhere.
@@ -90,7 +90,7 @@ export function recordResponse(res: ServerResponse, signal: AbortSignal): Record
   outcome.catch(() => {});
   return {
     outcome,
-    release: (extra, without) => release(tape, extra, without),
+    release: (head) => release(tape, head),
     discard: () => discard(tape),
   };
 }
@@ -220,11 +220,11 @@ function hideClose(marks: Marks): void {
   marks.socket = null;
 }
 
-function release(tape: Tape, extra: readonly HeaderLine[], without: string): void {
+function release(tape: Tape, head: HeadChanges): void {
   const { res, chunks, cut } = tape;
   restore(tape);
-  res.removeHeader(without);
-  for (const [name, value] of extra) res.setHeader(name, value);
+  res.removeHeader(head.remove);
+  for (const [name, value] of head.add) res.setHeader(name, value);
   if (cut) res.destroy();
   else if (tape.closed === "no") res.end(chunks.length === 0 ? undefined : Buffer.concat(chunks));
 }

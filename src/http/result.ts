@@ -10,7 +10,8 @@ type Refused = Exclude<RunResult, { readonly outcome: Outcome }>;
 
 interface Meaning {
   readonly code: ClientErrorCode;
-  readonly state: ProblemState;
+  /** The entry's state, for results that do not name it themselves. */
+  readonly state?: ProblemState;
   readonly detail: string;
 }
 
@@ -18,7 +19,6 @@ interface Meaning {
 const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   mismatch: {
     code: "idempotency_payload_mismatch",
-    state: "none",
     detail: "The key was first used for another request, which is untouched. Use a new key for this one.",
   },
   busy: {
@@ -28,12 +28,10 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   },
   unknown: {
     code: "idempotency_outcome_unknown",
-    state: "needs_recovery",
     detail: "It is not known yet what the first request did; nothing was repeated. Ask again with the same key.",
   },
   gone: {
     code: "idempotency_response_unavailable",
-    state: "succeeded",
     detail: "The request was carried out, but its answer is no longer kept. Look the result up; do not send it again.",
   },
   lease_lost: {
@@ -87,7 +85,7 @@ export function resultAnswer(profile: Profile, result: RunResult): Answer {
 
 function problemOf(result: Refused): Problem {
   const meaning = meanings[result.kind];
-  const state = "state" in result ? result.state : meaning.state;
+  const state = "state" in result ? result.state : (meaning.state ?? "none");
   return { ...meaning, state, retryAfterMs: "retryAfterMs" in result ? result.retryAfterMs : undefined };
 }
 

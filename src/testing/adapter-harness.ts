@@ -23,7 +23,9 @@ export type HeaderReader = (name: string) => string | undefined;
 
 /** A binding's options, free of the framework's request: its functions get a way to read headers. */
 export interface AdapterBinding extends Pick<BindingOptions<never>, "requireKey" | "accepts" | "allowUnsafeNumbers"> {
+  /** Whose key it is, by the request's headers. */
   scope(header: HeaderReader): Scope;
+  /** Decides every attempt. Default: allowed. */
   authorize?(header: HeaderReader): boolean | OperationResponse | Rejection;
 }
 
@@ -82,7 +84,7 @@ export function bindingOptions<Native>(
 }
 
 /** The scope that the suite's tokens stand for: `Bearer tenant/client`. */
-export function tokenScope(header: HeaderReader): Scope {
+function tokenScope(header: HeaderReader): Scope {
   const [tenant = "", client = ""] = (header("authorization") ?? "").replace("Bearer ", "").split("/");
   return { tenant, client };
 }
@@ -171,7 +173,9 @@ export async function serveApp(harness: AdapterHarness, options: AppOptions): Pr
 
 function define(once: Oncekey<MemoryTransaction>, name: string, options: AppOptions): Operation {
   const { run, kind = "transaction", definition = {} } = options;
-  if (run === undefined) return once.capture({ name, version: 1, ...definition });
+  // Never asked: no case lets a captured run be reconciled.
+  const reconcile = async () => ({ kind: "unknown", why: "never asked" }) as const;
+  if (run === undefined) return once.capture({ name, version: 1, reconcile, ...definition });
   if (kind === "transaction")
     return once.transaction({ name, version: 1, ...definition, run: (step) => run(step as Step) });
   return once.phases({

@@ -200,9 +200,24 @@ describe("oncekey inspect", () => {
     expect(await found("--tenant", "acme")).toEqual(["acme invoices.create", "acme charges.create"]);
     expect(await found("--tenant", "acme", "--operation", "charges.create")).toEqual(["acme charges.create"]);
     const { stdout } = await cli(["inspect", "k1"], { url });
-    expect(stdout).toMatch(/^3 entries have this key, oldest first; --tenant and --operation narrow it\.\n\nid /);
+    expect(stdout).toMatch(/^3 entries have this key, oldest first\. --tenant and --operation narrow it\.\n\nid /);
     expect(stdout.match(/^id /gm)).toHaveLength(3);
     expect(stdout).toMatch(/\nclient +\(none\)\n/);
+  });
+
+  it("says so where it shows only the first of too many entries", async () => {
+    const { url } = await createDatabase();
+    await (await entriesOn(url)).invoice("k1");
+    await query(
+      url,
+      `INSERT INTO oncekey.entry
+       SELECT (jsonb_populate_record(e, jsonb_build_object(
+         'id', '\\x' || encode(sha256(n::text::bytea), 'hex'), 'tenant', 't' || n))).*
+       FROM oncekey.entry AS e, generate_series(1, 1000) AS n`,
+    );
+    const { truncated, entries } = await json(url, "inspect", "k1");
+    expect({ truncated, shown: entries.length }).toEqual({ truncated: true, shown: 1_000 });
+    expect(await json(url, "inspect", "k1", "--tenant", "t7")).toMatchObject({ truncated: false, entries: [{}] });
   });
 
   it("finds keys that begin with a dash, stand in quotes, or are stored as digests only", async () => {
@@ -223,7 +238,7 @@ describe("oncekey inspect", () => {
     expect(text).toMatchObject({ code: 3, stderr: "", stdout: expect.stringMatching(/^No entry has this key\./) });
     const narrowed = await cli(["inspect", "k1", "--tenant", "globex", "--json"], { url });
     expect(narrowed).toMatchObject({ code: 3, stderr: "" });
-    expect(JSON.parse(narrowed.stdout)).toEqual({ key: "k1", entries: [] });
+    expect(JSON.parse(narrowed.stdout)).toEqual({ key: "k1", truncated: false, entries: [] });
   });
 
   it("lets stored text neither steer the terminal nor break a line", async () => {

@@ -36,7 +36,12 @@ async function serverCounts(database = url): Promise<Record<string, Counted>> {
   );
   const counts: Record<string, Counted> = {};
   for (const row of rows) {
-    const name = String(row.query).replaceAll(/--.*\n/g, "").trim().split(/\s+/).slice(0, 3).join(" ");
+    const name = String(row.query)
+      .replaceAll(/--.*\n/g, "")
+      .trim()
+      .split(/\s+/)
+      .slice(0, 3)
+      .join(" ");
     const known = counts[name] ?? { calls: 0, walRecords: 0 };
     const { calls, wal_records } = row as { calls: number; wal_records: number };
     counts[name] = { calls: known.calls + calls, walRecords: known.walRecords + wal_records };

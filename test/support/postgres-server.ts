@@ -11,7 +11,7 @@ import {
   statSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -116,6 +116,22 @@ async function accepts(url: string): Promise<boolean> {
   }
 }
 
+/**
+ * Ends the server and removes its data when this process is gone, however it went: a test runner kills its workers
+ * without notice, and a postmaster outlives its parent. The shell reads from a pipe that only our end can close.
+ */
+function watchOver(serverPid: number, root: string): () => void {
+  const script = 'read -r _; kill -QUIT "$1" 2>/dev/null; sleep 1; rm -rf "$2"';
+  const watcher = spawn("sh", ["-c", script, "sh", String(serverPid), root], {
+    cwd: "/",
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watcher.unref();
+  (watcher.stdin as Socket).unref();
+  return () => void watcher.kill("SIGKILL");
+}
+
 /** Makes a cluster and starts it on a free port. About 1.5 s. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const owner = serverOwner();
@@ -136,6 +152,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const logFile = join(root, "server.log");
   let child: ChildProcess | null = null;
+  let unwatch = () => {};
 
   async function start(): Promise<void> {
     // A log file, not a pipe: a server that outlives a killed test run must not block on a pipe that nobody reads.
@@ -148,6 +165,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     });
     closeSync(log);
     child = started;
+    if (started.pid !== undefined) unwatch = watchOver(started.pid, root);
     const deadline = Date.now() + START_DEADLINE_MS;
     while (!(await accepts(urlOf("postgres")))) {
       const gone = started.exitCode !== null || started.signalCode !== null;
@@ -161,14 +179,13 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   async function stop(mode: "fast" | "immediate" = "fast"): Promise<void> {
     const stopping = child;
     child = null;
+    unwatch();
     if (stopping === null || stopping.exitCode !== null || stopping.signalCode !== null) return;
     const exited = new Promise((done) => stopping.once("exit", done));
     stopping.kill(mode === "fast" ? "SIGINT" : "SIGQUIT");
     await exited;
   }
 
-  const killAtExit = () => child?.kill("SIGQUIT");
-  process.on("exit", killAtExit);
   await start();
   return {
     url: urlOf("postgres"),
@@ -182,7 +199,6 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
     async close() {
       await stop("immediate");
-      process.off("exit", killAtExit);
       rmSync(root, { recursive: true, force: true });
     },
   };

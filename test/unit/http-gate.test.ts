@@ -270,6 +270,24 @@ describe("a captured handler's answer", () => {
     }
   });
 
+  it("comes from one run of the handler, even if the engine turns to it again", async () => {
+    let runs = 0;
+    const { operation } = fake({
+      runKind: "capture",
+      async execute({ handler }) {
+        const signal = new AbortController().signal;
+        await handler?.(signal);
+        return { kind: "unprotected", outcome: (await handler?.(signal)) ?? outcome };
+      },
+    });
+    const handled = await bind(operation, { scope }).capture(exchange(), async () => {
+      runs++;
+      return outcome;
+    });
+    expect(handled).toMatchObject({ kind: "answer", answer: { status: 503 } });
+    expect(runs).toBe(1);
+  });
+
   it("is a replay where another request ran the handler", async () => {
     const { operation } = fake({ runKind: "capture" });
     const handled = await bind(operation, { scope }).capture(exchange(), () => Promise.reject(new Error("ran")));

@@ -35,7 +35,7 @@ async function recorded(handler: Handler, before?: Handler): Promise<{ outcome: 
     const recorder = recordResponse(res, new AbortController().signal);
     handler(res);
     outcome = await recorder.outcome;
-    recorder.release([["x-extra", "1"]], "idempotent-replayed");
+    recorder.release({ add: [["x-extra", "1"]], remove: "idempotent-replayed" });
   });
   const answer = await sendRaw(port, { method: "GET", target: "/" });
   if (outcome === undefined) throw new Error("nothing was recorded");
@@ -193,7 +193,7 @@ describe("recordResponse", () => {
       };
       void pipeline(Readable.from(parts()), res).catch(() => {});
       await recorder.outcome;
-      recorder.release([], "x");
+      recorder.release({ add: [], remove: "x" });
     });
     const socket = openRaw(port, { method: "GET", target: "/" });
     await handling;
@@ -272,7 +272,7 @@ describe("recordResponse", () => {
       res.write("half");
       res.destroy();
       outcome = await recorder.outcome;
-      recorder.release([], "x");
+      recorder.release({ add: [], remove: "x" });
     });
     await expect(sendRaw(port, { method: "GET", target: "/" })).rejects.toThrow();
     expect(outcome).toEqual({ status: 500, headers: [], body: new Uint8Array() });

@@ -21,57 +21,72 @@ const START_LIMIT_MS = 60_000;
 /** An API that is not running yet. */
 export function apiProcess(env: Readonly<Record<string, string>>): ApiProcess {
   const urls = { api: "", psp: "", database: "" };
-  const script = fileURLToPath(new URL("../start.ts", import.meta.url));
-  let child: ChildProcess | undefined;
+  const [crashed, crash] = rejectable();
   let output = "";
-  let crash: (error: Error) => void = () => undefined;
-  const crashed = new Promise<never>((_resolve, reject) => {
-    crash = reject;
-  });
-  // Whoever does not wait for it is told by what happens next.
-  crashed.catch(() => undefined);
+  let child: ChildProcess | undefined;
+  let stopped: Promise<void> | undefined;
+
+  const start = async () => {
+    let latest = "";
+    const started = spawnApi(env, (text) => {
+      output += text;
+      latest += text;
+    });
+    child = started;
+    const ready = await readyLine(started, () => latest);
+    started.once("exit", (code, signal) => {
+      if (child === started) crash(new Error(`The API ended by itself (${code ?? signal}):\n${latest}`));
+    });
+    Object.assign(urls, JSON.parse(ready));
+  };
   const end = async (signal: NodeJS.Signals) => {
     const running = child;
     child = undefined;
     urls.api = "";
-    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
+    if (running === undefined || hasEnded(running)) return;
     const ended = new Promise((resolve) => running.once("exit", resolve));
     running.kill(signal);
     await ended;
   };
-  const api: ApiProcess = {
-    urls,
-    crashed,
-    output: () => output,
-    async start() {
-      const started = spawn(process.execPath, [...process.execArgv, script], {
-        env: { ...process.env, ...env },
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      child = started;
-      let latest = "";
-      for (const stream of [started.stdout, started.stderr]) {
-        stream.setEncoding("utf8").on("data", (text: string) => {
-          output += text;
-          latest += text;
-        });
-      }
-      const ready = await until(START_LIMIT_MS, () => {
-        if (started.exitCode !== null) throw new Error(`The example did not start:\n${latest}`);
-        return /^oncekey payments ready (\{.*\})$/m.exec(latest)?.[1] ?? null;
-      });
-      if (ready === null) throw new Error(`The example did not become ready:\n${latest}`);
-      started.once("exit", (code, signal) => {
-        if (child === started) crash(new Error(`The API ended by itself (${code ?? signal}):\n${latest}`));
-      });
-      Object.assign(urls, JSON.parse(ready));
-    },
-    kill: () => end("SIGKILL"),
-    async stop() {
-      // Only an API that adopts them can stop the database and the provider of one that is gone.
-      if (child === undefined || child.exitCode !== null) await api.start();
-      await end("SIGTERM");
-    },
+  const stopAll = async () => {
+    // Only an API that adopts them can stop the database and the provider of one that is gone.
+    if (child === undefined || hasEnded(child)) await start();
+    await end("SIGTERM");
   };
-  return api;
+  const stop = () => {
+    stopped ??= stopAll();
+    return stopped;
+  };
+  return { urls, crashed, output: () => output, start, kill: () => end("SIGKILL"), stop };
+}
+
+function spawnApi(env: Readonly<Record<string, string>>, print: (text: string) => void): ChildProcess {
+  const script = fileURLToPath(new URL("../start.ts", import.meta.url));
+  const child = spawn(process.execPath, [...process.execArgv, script], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", print);
+  return child;
+}
+
+async function readyLine(child: ChildProcess, printed: () => string): Promise<string> {
+  const ready = await until(START_LIMIT_MS, () => {
+    if (hasEnded(child)) throw new Error(`The example did not start:\n${printed()}`);
+    return /^oncekey payments ready (\{.*\})$/m.exec(printed())?.[1] ?? null;
+  });
+  if (ready === null) throw new Error(`The example did not become ready:\n${printed()}`);
+  return ready;
+}
+
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
+
+/** A promise that only ever rejects, and what rejects it. Nobody has to wait for it. */
+function rejectable(): [promise: Promise<never>, reject: (error: Error) => void] {
+  let reject: (error: Error) => void = () => undefined;
+  const promise = new Promise<never>((_resolve, rejectPromise) => {
+    reject = rejectPromise;
+  });
+  promise.catch(() => undefined);
+  return [promise, reject];
 }

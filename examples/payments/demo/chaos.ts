@@ -22,13 +22,19 @@ const MOODS: readonly Partial<Behaviour>[] = [
   { fail_next: 4 },
 ];
 const MOOD_LASTS_MS = 300;
+/** The provider recovers before the last payments: "the next n calls" would all be calls of the same few. */
+const MOODS_END_AT = 0.85;
 
 /** Lets the provider misbehave and kills the API each time another share of the payments has been answered. */
 export function startChaos(api: ApiProcess, storm: Storm, killAt: readonly number[]): Chaos {
   const stopping = new AbortController();
   let kills = 0;
   const moods = (async () => {
-    for (let turn = 0; !stopping.signal.aborted; turn++) {
+    for (
+      let turn = 0;
+      !stopping.signal.aborted && storm.counts.answered < MOODS_END_AT * storm.payments.length;
+      turn++
+    ) {
       await behave(api.urls.psp, MOODS[turn % MOODS.length] ?? {});
       await sleep(MOOD_LASTS_MS);
     }

@@ -25,10 +25,9 @@ export async function makeReport(api: ApiProcess, storm: Storm, token: string): 
   const { payments, counts } = storm;
   const { charges, entries } = await readDatabase(api.urls.database);
   const unfinished = entries.filter(({ state }) => state !== "succeeded");
-  for (const { state, recovery_point, reason } of unfinished) {
-    counts.surprises.push(
-      `an entry is ${state} after ${recovery_point ?? "its claim"}: ${reason ?? "no reason given"}`,
-    );
+  for (const { state, attempt, recovery_point, reason, due_in_s } of unfinished) {
+    const where = `${state} after ${recovery_point ?? "its claim"}, attempt ${attempt}, due in ${due_in_s ?? "?"} s`;
+    counts.surprises.push(`an entry is ${where}: ${reason ?? "no reason given"}`);
   }
   const authorizations = await readPsp(`${api.urls.psp}/authorizations`);
   const captures = await readPsp(`${api.urls.psp}/captures`);

@@ -4,8 +4,7 @@ import { ietf } from "./ietf.ts";
 
 const profiles: readonly Profile[] = [ietf];
 
-/** Names of all dialects. */
-export const PROFILE_NAMES: readonly string[] = profiles.map((profile) => profile.name);
+const NAMES = profiles.map((profile) => profile.name);
 
 /** The dialect of that name. Raises `oncekey_profile_unknown`. */
 export function profileNamed(name: string): Profile {
@@ -13,6 +12,6 @@ export function profileNamed(name: string): Profile {
   if (profile !== undefined) return profile;
   throw new OncekeyError(
     "oncekey_profile_unknown",
-    `There is no HTTP profile ${JSON.stringify(name)}. Nothing was bound. Set profile to one of: ${PROFILE_NAMES.join(", ")}.`,
+    `There is no HTTP profile ${JSON.stringify(name)}. Nothing was bound. Set profile to one of: ${NAMES.join(", ")}.`,
   );
 }

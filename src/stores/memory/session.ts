@@ -1,6 +1,6 @@
 import { type Session, StoreFailure } from "../../core/store.ts";
 import type { AdvisoryLocks } from "./advisory-locks.ts";
-import { claimedRow, completedRow, isOwned, storedEntry } from "./entry-row.ts";
+import { claimedRow, completedRow, isEndable, storedEntry } from "./entry-row.ts";
 import { completeStep, forgetExpiredStep } from "./entry-steps.ts";
 import { recordPhaseStep } from "./records.ts";
 import { arrive, copied, entryKey, type Tables, write } from "./tables.ts";
@@ -22,7 +22,7 @@ export function memorySession(tables: Tables, locks: AdvisoryLocks, open: OpenTr
       const key = entryKey(id);
       await arrive();
       assertOpen(open);
-      return isOwned(visibleRow(tables, open, key), fence);
+      return isEndable(visibleRow(tables, open, key), fence);
     },
     async read(id) {
       const key = entryKey(id);

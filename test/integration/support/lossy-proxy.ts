@@ -7,6 +7,10 @@ import { gate } from "../../support/gate.ts";
  */
 export type HowLost = "answer" | "message" | "in_flight";
 
+/** The message that commits, as either driver writes it; not a mention of it inside a statement. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the protocol's own framing.
+export const COMMIT = /[\x00-\x1f]commit\x00/i;
+
 /** A loss that was ordered. */
 export interface Loss {
   /** Resolves when it has happened. */
@@ -18,14 +22,14 @@ export interface Loss {
 /** A network in front of PostgreSQL that loses what it is told to lose. */
 export interface LossyProxy {
   urlOf(url: string): string;
-  /** Loses the next message to the server that contains the text. */
-  loseNext(text: string, how: HowLost): Loss;
+  /** Loses the next message to the server that matches. */
+  loseNext(message: RegExp, how: HowLost): Loss;
   /** From now on nothing passes in either direction on the open connections, and nothing closes them. */
   goSilent(): void;
-  /** Cuts every connection and refuses new ones. */
+  /** Cuts every connection and refuses new ones, as a machine does whose server is stopped. */
   cut(): void;
-  /** Accepts connections again. */
-  mend(): void;
+  /** Accepts connections again, at the same address. */
+  mend(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -38,7 +42,7 @@ interface Line {
 }
 
 interface Order {
-  readonly text: string;
+  readonly message: RegExp;
   readonly how: HowLost;
   readonly met: () => void;
   readonly arrived: Promise<void>;
@@ -48,42 +52,39 @@ interface Order {
 export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
   const lines = new Set<Line>();
   let orders: Order[] = [];
-  let cut = false;
   const listener = createServer((client) => {
-    if (cut) return void client.destroy();
     const line: Line = { client, server: connect(serverPort, "127.0.0.1"), silent: false, losing: false };
     lines.add(line);
     wire(line, () => lines.delete(line));
     client.on("data", (chunk) => {
-      const order = orders.find(({ text }) => chunk.includes(text));
+      const order = orders.find(({ message }) => message.test(chunk.toString("latin1")));
       orders = orders.filter((other) => other !== order);
       if (order === undefined) pass(line, line.server, chunk);
       else lose(line, order, chunk);
     });
     line.server.on("data", (chunk) => (line.losing ? hangUp(line) : pass(line, client, chunk)));
   });
-  await new Promise<void>((done) => listener.listen(0, "127.0.0.1", done));
+  const listen = (on: number) => new Promise<void>((done) => listener.listen(on, "127.0.0.1", done));
+  await listen(0);
   const address = listener.address();
   if (address === null || typeof address === "string") throw new Error("The proxy has no port.");
   const hangUpAll = () => lines.forEach(hangUp);
   return {
     urlOf: (url) => Object.assign(new URL(url), { port: String(address.port) }).href,
-    loseNext(text, how) {
+    loseNext(message, how) {
       const met = gate();
       const arrived = gate();
-      orders.push({ text, how, met: met.open, arrived: arrived.promise });
+      orders.push({ message, how, met: met.open, arrived: arrived.promise });
       return { met: met.promise, arrive: arrived.open };
     },
     goSilent() {
       for (const line of lines) line.silent = true;
     },
     cut() {
-      cut = true;
+      listener.close();
       hangUpAll();
     },
-    mend() {
-      cut = false;
-    },
+    mend: () => listen(address.port),
     async close() {
       hangUpAll();
       await new Promise((done) => listener.close(done));

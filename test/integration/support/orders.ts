@@ -28,10 +28,10 @@ export interface Order {
   readonly amount: number;
 }
 
-/** Places of the operations' code where a test can look in, block or throw. */
-export type Place = "transaction" | "phase" | "between" | "complete" | "capture";
+/** Places of the operations' code where a test can look in, block or throw. `handling`: a captured handler began. */
+export type Place = "transaction" | "phase" | "between" | "complete" | "handling" | "capture";
 
-/** Called at a place after its effect was written; `tx` where there is one. */
+/** Called at a place; after its effect was written, where it has one. `tx` where there is one. */
 export type Hook<Tx> = (place: Place, order: Order, tx: Tx | undefined) => Promise<void> | void;
 
 /** How a set of orders is made. */
@@ -72,8 +72,7 @@ export interface Orders<Tx> {
 export const EFFECT_TABLE =
   "CREATE TABLE effect (kind text NOT NULL, key text NOT NULL, amount int NOT NULL, pid int NOT NULL)";
 
-const INSERT_EFFECT =
-  "INSERT INTO effect (kind, key, amount, pid) VALUES ($1::text, $2::text, $3::int, $4::int)";
+const INSERT_EFFECT = "INSERT INTO effect (kind, key, amount, pid) VALUES ($1::text, $2::text, $3::int, $4::int)";
 
 const SCOPE: Scope = { tenant: "acme", client: null };
 
@@ -168,6 +167,7 @@ function runBound<Tx>(
     fingerprint: async (form) => ring.fingerprint(form, [payload]),
   };
   const handler = async (): Promise<Outcome> => {
+    await at?.("handling", order, undefined);
     await effect(driver, "capture", order);
     await at?.("capture", order, undefined);
     return answered(order);

@@ -35,9 +35,11 @@ process.on("message", (message: ToWorker) => {
   if ("go" in message) return go();
   if (message.holdAt !== undefined) holdAt = message.holdAt;
   const { id, kind, key, amount, waitMs } = message;
-  fleet.run(kind, key, { ...(amount === undefined ? {} : { amount }), ...(waitMs === undefined ? {} : { waitMs }) }).then(
-    (result) => tell({ id, kind: result.kind, answer: answerOf(result) }),
-    (error: unknown) => tell({ id, kind: "threw", answer: String(error) }),
-  );
+  fleet
+    .run(kind, key, { ...(amount === undefined ? {} : { amount }), ...(waitMs === undefined ? {} : { waitMs }) })
+    .then(
+      (result) => tell({ id, kind: result.kind, answer: answerOf(result) }),
+      (error: unknown) => tell({ id, kind: "threw", answer: String(error) }),
+    );
 });
 tell({ ready: true });

@@ -1,0 +1,10 @@
+import { expect, it } from "vitest";
+import { spawnExample } from "./support/example.ts";
+
+it("npm run demo ends with every payment made exactly once", { timeout: 240_000 }, async () => {
+  const { output, ended } = spawnExample({ script: "demo.ts", env: { ONCEKEY_DEMO_PAYMENTS: "40" } });
+  const code = await ended;
+  expect(output.stdout, output.stderr).toContain("Every payment happened exactly once.");
+  expect(output.stdout).not.toContain("WRONG");
+  expect(code).toBe(0);
+});
