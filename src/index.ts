@@ -45,6 +45,7 @@ export type {
   CaptureDefinition,
   Completed,
   OperationOptions,
+  Origin,
   PhaseStep,
   PhasesContext,
   PhasesDefinition,

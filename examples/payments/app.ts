@@ -5,7 +5,7 @@ import type { Lab } from "./lab.ts";
 import { listCharges } from "./operations/charges.ts";
 import { listInvoices } from "./operations/invoices.ts";
 import { listRefunds, refundHandler } from "./operations/refunds.ts";
-import { rememberRequest, requestKey } from "./origin.ts";
+import { rememberRequest } from "./origin.ts";
 import type { Payments, Queryable } from "./payments.ts";
 import { answerError, notFound, sendJson } from "./problem.ts";
 
@@ -19,7 +19,7 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
 
   app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberRequest);
   app.post("/v1/invoices", idempotent(createInvoice, { scope }));
-  app.post("/v1/charges", idempotent(createCharge, { scope, context: () => ({ key: requestKey() }) }));
+  app.post("/v1/charges", idempotent(createCharge, { scope }));
   app.post("/v1/refunds", keepBytes, idempotent(createRefund, json), refundHandler(pool, lab.step));
 
   app.get(["/v1/invoices", "/v1/invoices/:id"], answerWith(pool, listInvoices));

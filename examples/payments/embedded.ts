@@ -18,6 +18,9 @@ export interface EmbeddedDatabase {
 
 const START_LIMIT_MS = 60_000;
 const DATABASE = "payments";
+// "terse": the detail of a refused row is the row, and rows hold what customers sent. It has no place in a log.
+const SERVER_OPTIONS =
+  "-c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=200 -c log_error_verbosity=terse";
 
 /**
  * The embedded server of this data directory: adopted where one still runs (an API that was killed leaves it behind),
@@ -78,7 +81,7 @@ async function start(home: DataHome, cluster: string, password: string): Promise
   if (home.account !== null) chownSync(log, home.account.uid, home.account.gid);
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
-    const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=200`;
+    const options = `-p ${port} ${SERVER_OPTIONS}`;
     try {
       runProgram(home, "pg_ctl", ["-D", cluster, "-l", log, "-o", options, "-w", "-s", "start"], START_LIMIT_MS);
     } catch (cause) {

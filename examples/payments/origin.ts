@@ -28,8 +28,7 @@ export function isFormRequest(): boolean {
   return current.getStore()?.isForm ?? false;
 }
 
-/** The running request's key. */
-export function requestKey(): string | null {
+function requestKey(): string | null {
   return current.getStore()?.key ?? null;
 }
 

@@ -1,6 +1,6 @@
-import type { OutcomeSummary, Shown, ShownEntry } from "./inspect.ts";
 import { alarming, aligned, bytes, counted, duration, visible } from "./layout.ts";
 import type { RecordedSummary } from "./queries.ts";
+import type { OutcomeSummary, Shown, ShownEntry } from "./shown-entry.ts";
 
 /** The entries for people, oldest first, one block each; `truncated`: there may be more. */
 export function entriesText(entries: readonly ShownEntry[], truncated: boolean): string {

@@ -7,6 +7,7 @@ import { type Attempt, halt, type TimedIntent } from "./attempt.ts";
 import { jittered } from "./context.ts";
 import type { CallOptions } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 const SENDS_PER_ATTEMPT = 3;
 
@@ -194,15 +195,6 @@ async function bounded(
   } finally {
     cancel();
   }
-}
-
-function untilAborted<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const aborted = () => reject(signal.reason);
-    if (signal.aborted) return aborted();
-    signal.addEventListener("abort", aborted, { once: true });
-    running.then(resolve, reject).finally(() => signal.removeEventListener("abort", aborted));
-  });
 }
 
 const LONGEST_WAIT_MS = 300_000;

@@ -12,6 +12,7 @@ import type { Operation } from "./operation.ts";
 import { ownedAttempt } from "./owned-attempt.ts";
 import type { CapturedHandler, OperationRequest } from "./request.ts";
 import { completionOf, storedForm } from "./settled-response.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 const UNKNOWN_RETRY_MS = 5_000;
 
@@ -83,18 +84,12 @@ type First =
   | { readonly kind: "threw"; readonly error: unknown }
   | { readonly kind: "lost" };
 
-function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<First> {
-  return new Promise((resolve) => {
-    const lost = () => resolve({ kind: "lost" });
-    if (signal.aborted) return lost();
-    signal.addEventListener("abort", lost, { once: true });
-    running
-      .then(
-        (outcome) => resolve({ kind: "answered", outcome }),
-        (error: unknown) => resolve({ kind: "threw", error }),
-      )
-      .finally(() => signal.removeEventListener("abort", lost));
-  });
+async function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<First> {
+  try {
+    return { kind: "answered", outcome: await untilAborted(running, signal) };
+  } catch (error) {
+    return signal.aborted && error === signal.reason ? { kind: "lost" } : { kind: "threw", error };
+  }
 }
 
 /** Stores what an answer means, then hands it on to be sent: effect done, outcome stored, bytes sent. */

@@ -38,12 +38,20 @@ export interface OperationOptions<S extends InputSchemas> {
   readonly waitMs?: number;
 }
 
+/** Who asked, and under which key: what business rows may remember of the request that made them. */
+export interface Origin {
+  /** The identity's digest as 64 hex digits; the same in every run, resume and `reconcile` of the key. */
+  readonly id: string;
+  /** The key in its stored form (raw, unless `storedKey` says otherwise). */
+  readonly key: string;
+  readonly scope: Scope;
+}
+
 /** What a `transaction` operation's code gets. */
-export interface TransactionStep<Tx, Input> {
+export interface TransactionStep<Tx, Input> extends Origin {
   /** The driver's own transaction: everything written through it commits with the entry, or not at all. */
   readonly tx: Tx;
   readonly input: Input;
-  readonly scope: Scope;
   /** Writes a message to the outbox in this transaction. `topic` is stored as it is, `payload` as JSON. */
   readonly send: Send;
   /** Aborts at `maxDurationMs`. */
@@ -97,9 +105,8 @@ export interface Completed {
 }
 
 /** The handle of a running `phases` operation. */
-export interface PhasesContext<Tx, Input> {
+export interface PhasesContext<Tx, Input> extends Origin {
   readonly input: Input;
-  readonly scope: Scope;
   /** What the binding declared for resumes without a client. */
   readonly context: unknown;
   /** Aborts when the lease or `maxDurationMs` is lost. */

@@ -148,7 +148,7 @@ async function act(
     case "mismatch":
       return done(decision);
     case "version_unknown":
-      return done({ kind: "version_unknown", retryAfterMs: BUSY_RETRY_MS });
+      return done({ kind: "version_unknown", state: (entry as StoredEntry).state, retryAfterMs: BUSY_RETRY_MS });
     case "busy":
       return { kind: "wait", retryAfterMs: decision.retryAfterMs };
     case "unknown":

@@ -14,6 +14,7 @@ import { sendFrom } from "./messages.ts";
 import type { Operation } from "./operation.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import type { OperationRequest } from "./request.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 type AnyDefinition = PhasesDefinition<unknown, Record<never, never>>;
 
@@ -64,23 +65,14 @@ async function runOwned(context: EngineContext, operation: Operation, owned: Own
 async function runAttempt(attempt: Attempt, input: unknown): Promise<Turn> {
   try {
     const running = (attempt.operation.definition as AnyDefinition).run(phasesContext(attempt, input) as never);
-    await orLost(running, attempt);
+    // A run that hangs must not keep its client for ever.
+    await untilAborted(running, attempt.lease.signal);
     if (attempt.halted !== null) throw attempt.halted;
     if (attempt.outcome === null) throw completeMissing(attempt);
     return done({ kind: "completed", outcome: attempt.outcome });
   } catch (error) {
     return endAttempt(attempt, attempt.halted ?? error);
   }
-}
-
-/** The operation's own promise, or the loss of the lease: a run that hangs must not keep its client for ever. */
-function orLost(running: Promise<unknown>, { lease }: Attempt): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const lost = () => reject(lease.signal.reason);
-    if (lease.signal.aborted) return lost();
-    lease.signal.addEventListener("abort", lost, { once: true });
-    running.then(resolve, reject).finally(() => lease.signal.removeEventListener("abort", lost));
-  });
 }
 
 function completeMissing({ operation }: Attempt): OncekeyError {
@@ -139,6 +131,8 @@ function phasesContext(attempt: Attempt, input: unknown): PhasesContext<unknown,
   const { entry, lease } = attempt;
   return {
     input,
+    id: Buffer.from(entry.id).toString("hex"),
+    key: entry.key,
     scope: { tenant: entry.tenant, client: entry.client },
     context: entry.context === null ? null : decodeValue(entry.context),
     signal: lease.signal,

@@ -31,7 +31,7 @@ export type RunResult =
   /** Serialisation failures or deadlocks outlasted the retries; rolled back. */
   | { readonly kind: "contention"; readonly retryAfterMs: number }
   /** A newer version of the service wrote the entry. */
-  | { readonly kind: "version_unknown"; readonly retryAfterMs: number }
+  | { readonly kind: "version_unknown"; readonly state: EntryState; readonly retryAfterMs: number }
   /** The store cannot be reached. What was committed before is kept, an open transaction was rolled back. */
   | { readonly kind: "store_unavailable"; readonly retryAfterMs: number }
   /** A captured handler answered "not begun" (such as 429): its answer was sent, nothing is stored, the key is free. */

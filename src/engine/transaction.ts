@@ -141,7 +141,15 @@ async function runHandler(work: Work, session: Session<unknown>): Promise<Settle
   try {
     const send = sendFrom(session, draft, "transaction");
     const { scope } = request.identity;
-    const running = run({ tx: session.tx, input: work.input as never, scope, send, signal: overdue.signal });
+    const running = run({
+      tx: session.tx,
+      input: work.input as never,
+      id: Buffer.from(draft.id).toString("hex"),
+      key: draft.key,
+      scope,
+      send,
+      signal: overdue.signal,
+    });
     return settleResponse(await orAbandoned(context, running, overdue.signal));
   } finally {
     giveUp();

@@ -52,7 +52,6 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   },
   version_unknown: {
     code: "idempotency_version_unknown",
-    state: "in_progress",
     detail: "The key was last used by a newer version of the service; nothing was run. Try again with the same key.",
   },
   store_unavailable: {

@@ -87,6 +87,11 @@ async function sweepGuarded(
 
 async function untilNextRound(once: Oncekey<never>, intervalMs: number, signal: AbortSignal): Promise<void> {
   const { clock, random } = once.internals.context.settings;
-  const wakeUp = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  let wake = () => {};
+  const wakeUp = new Promise<void>((resolve) => {
+    wake = resolve;
+  });
+  signal.addEventListener("abort", wake);
   await Promise.race([pause(clock, intervalMs * (0.75 + random.unit() / 2)), wakeUp]);
+  signal.removeEventListener("abort", wake);
 }

@@ -12,7 +12,7 @@ const LEVELS = ["read committed", "repeatable read", "serializable"] as const;
 for (const isolation of LEVELS) {
   raceSuite(`with ${isolation.toUpperCase()} as the database's default`, async () => {
     const url = await ordersDatabase({ isolation });
-    return { url, driver: () => fromPg(testPool(url)) as Driver<unknown> };
+    return { url, isolation, driver: () => fromPg(testPool(url, { max: 5 })) as Driver<unknown> };
   });
 }
 

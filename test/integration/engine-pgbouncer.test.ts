@@ -1,6 +1,7 @@
 import { fromPg } from "oncekey/drivers/pg";
 import { fromPostgresJs } from "oncekey/drivers/postgres-js";
 import type { Driver } from "oncekey/postgres";
+import { type StoreHarness, storeSuite } from "oncekey/testing";
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,6 +9,7 @@ import { sharedServer } from "../support/postgres.ts";
 import { type PgBouncer, pgbouncerBinary, startPgBouncer } from "./support/pgbouncer.ts";
 import { raceSuite } from "./support/race-suite.ts";
 import { ordersDatabase } from "./support/rows.ts";
+import { storeHarness } from "./support/store-harness.ts";
 
 const binary = pgbouncerBinary();
 
@@ -30,13 +32,13 @@ async function pooled(): Promise<{ url: string; through: string }> {
 }
 
 function throughPg(url: string): Driver<unknown> {
-  const pool = new pg.Pool({ connectionString: url, max: 10 });
+  const pool = new pg.Pool({ connectionString: url, max: 5 });
   closings.push(() => pool.end());
   return fromPg(pool) as Driver<unknown>;
 }
 
 function throughPostgresJs(url: string): Driver<unknown> {
-  const sql = postgres(url, { max: 10, prepare: false, onnotice: () => {} });
+  const sql = postgres(url, { max: 5, prepare: false, onnotice: () => {} });
   closings.push(() => sql.end());
   return fromPostgresJs(sql) as Driver<unknown>;
 }
@@ -48,15 +50,19 @@ if (binary === null) {
     context.skip(missing);
   });
 } else {
-  raceSuite("through PgBouncer in transaction mode, with pg", async () => {
-    const { url, through } = await pooled();
-    return { url, driver: () => throughPg(through) };
-  });
+  const poolers = { pg: throughPg, "postgres-js without named statements": throughPostgresJs };
+  for (const [name, through] of Object.entries(poolers)) {
+    raceSuite(`through PgBouncer in transaction mode, with ${name}`, async () => {
+      const database = await pooled();
+      return { url: database.url, driver: () => through(database.through) };
+    });
 
-  raceSuite("through PgBouncer in transaction mode, with postgres-js without named statements", async () => {
-    const { url, through } = await pooled();
-    return { url, driver: () => throughPostgresJs(through) };
-  });
+    let harness: Promise<() => Promise<StoreHarness>> | undefined;
+    storeSuite({ describe, it }, `postgres through PgBouncer and ${name}`, async () => {
+      harness ??= pooled().then((database) => storeHarness(database.url, through(database.through)));
+      return (await harness)();
+    });
+  }
 
   describe("the pooler of these tests", () => {
     it("really shares connections between transactions: a session setting leaks to another client", async () => {

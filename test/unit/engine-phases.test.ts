@@ -73,6 +73,24 @@ describe("a phases operation", () => {
     expect((await b.run("k")).kind).toBe("completed");
   });
 
+  it("ends quietly where the work of a lost lease fails much later", async () => {
+    for (const place of ["in_phase", "sending", "before_complete"]) {
+      const fail = gate();
+      const world = chargesWorld({ maxDurationMs: 2_000, timeoutMs: 60_000 });
+      const hung = await world.worker({
+        at: async (here) => {
+          if (here !== place) return;
+          await fail.promise;
+          throw new Error("late");
+        },
+      });
+      expect((await world.time.advanceUntil(hung.run("k"))).kind).toBe("lease_lost");
+      // An unhandled rejection here would end the process, and with it every other request; the runner fails on one.
+      fail.open();
+      await world.time.advance(10);
+    }
+  });
+
   it("survives a database that blinks during renewals, and loses the lease when it stays away", async () => {
     const finish = gate();
     const world = chargesWorld();

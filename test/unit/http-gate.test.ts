@@ -87,7 +87,13 @@ describe("the HTTP contract", () => {
     [{ kind: "lease_lost", retryAfterMs: 1 }, 503, "idempotency_lease_lost", "same_key", "in_progress"],
     [{ kind: "commit_unknown", retryAfterMs: 1 }, 503, "idempotency_commit_unknown", "same_key", "in_progress"],
     [{ kind: "contention", retryAfterMs: 1 }, 503, "idempotency_contention", "same_key", "none"],
-    [{ kind: "version_unknown", retryAfterMs: 1 }, 503, "idempotency_version_unknown", "same_key", "in_progress"],
+    [
+      { kind: "version_unknown", state: "succeeded", retryAfterMs: 1 },
+      503,
+      "idempotency_version_unknown",
+      "same_key",
+      "succeeded",
+    ],
   ];
 
   for (const [result, status, code, retry, state] of rows) {

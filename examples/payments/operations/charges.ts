@@ -35,7 +35,7 @@ export function createCharge({ once, psp, pspRecover, step, maxDurationMs }: Ope
     async run(op) {
       const { amount_minor, currency, source } = op.input.body;
       const charge = await op.phase("charge_created", ({ tx }) => {
-        const origin = { ...op.scope, ...(op.context as Pick<Origin, "key">) };
+        const origin = { ...op.scope, key: op.key };
         return step("charge_insert", () => insertCharge(tx, op.uuid("charge"), origin, op.input.body));
       });
       const authorization = await op.call("authorize", {

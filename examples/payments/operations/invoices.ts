@@ -2,7 +2,7 @@ import { created } from "oncekey";
 import * as z from "zod";
 import { parseExact, writeExact } from "../exact-json.ts";
 import { amountMinor, currency, label } from "../input.ts";
-import { type Origin, originOf } from "../origin.ts";
+import type { Origin } from "../origin.ts";
 import type { OperationParts, Queryable } from "../payments.ts";
 
 const InvoiceInput = z.strictObject({
@@ -33,9 +33,8 @@ export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
     version: 1,
     input: { body: InvoiceInput },
     maxDurationMs,
-    async run({ tx, input, scope, send }) {
-      const origin = originOf(scope);
-      const invoice = await step("invoice_insert", () => insertInvoice(tx, origin, input.body));
+    async run({ tx, input, scope, key, send }) {
+      const invoice = await step("invoice_insert", () => insertInvoice(tx, { ...scope, key }, input.body));
       await send("invoice.created", { id: invoice.id });
       return created(`/v1/invoices/${invoice.id}`, invoice);
     },

@@ -76,6 +76,8 @@ async function runOwn<Tx>(
     return await scope.run(name, parameters, scope.tx);
   } catch (error) {
     if (violates(error, "phase_pkey")) throw positionTaken(error);
+    // Message ids are derived: the attempt that took over has committed this very message, and with it this step.
+    if (violates(error, "outbox_pkey")) throw storeFailure("conflict", error);
     throw ownFailure(error);
   }
 }

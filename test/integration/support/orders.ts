@@ -44,6 +44,8 @@ export interface OrdersOptions<Tx> {
   readonly at?: Hook<Tx>;
   readonly maxDurationMs?: number;
   readonly retentionMs?: number;
+  /** Default true: a message goes out with the outcome. */
+  readonly sends?: boolean;
   readonly onStoreDown?: "refuse" | "run";
   readonly reconcile?: Reconcile;
   /** Default: all of them. */
@@ -112,7 +114,7 @@ function transactionOrders<Tx>(once: Oncekey<Tx>, options: OrdersOptions<Tx>): O
     async run({ tx, input, send }) {
       const order = (input as { body: Order }).body;
       await effect(options.driver, "transaction", order, tx);
-      await send("order.placed", { order: order.order });
+      if (options.sends !== false) await send("order.placed", { order: order.order });
       await options.at?.("transaction", order, tx);
       return receipt(order);
     },
@@ -133,7 +135,7 @@ function phasesOrders<Tx>(once: Oncekey<Tx>, options: OrdersOptions<Tx>): Operat
       await options.at?.("between", order, undefined);
       return op.complete(async ({ tx, send }) => {
         await effect(options.driver, "settled", order, tx);
-        await send("order.settled", { order: order.order });
+        if (options.sends !== false) await send("order.settled", { order: order.order });
         await options.at?.("complete", order, tx);
         return receipt(order);
       });

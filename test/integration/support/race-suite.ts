@@ -8,6 +8,8 @@ import { effects, entries } from "./rows.ts";
 
 /** Where a suite runs: a database, and a new driver (with a pool of its own) for each instance. */
 export interface RaceWorld {
+  /** The isolation level that every transaction must turn out to have. */
+  readonly isolation?: string;
   /** For looking at the database from outside, past any pooler. */
   readonly url: string;
   driver(): Driver<unknown>;
@@ -27,6 +29,11 @@ export function raceSuite(name: string, makeWorld: () => Promise<RaceWorld>): vo
     beforeAll(async () => {
       world = await makeWorld();
       fleet = await Promise.all(Array.from({ length: INSTANCES }, () => instance()));
+    });
+
+    it("runs on the isolation level that it says", async () => {
+      const [row] = await world.driver().run("SHOW transaction_isolation", []);
+      expect(row).toEqual({ transaction_isolation: world.isolation ?? "read committed" });
     });
 
     describe.each(RUN_KINDS)("a %s operation", (kind) => {

@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import { OncekeyError } from "../core/errors.ts";
+import type { Store } from "../core/store.ts";
+import type { InspectedEntry } from "../stores/postgres/index.ts";
+import type { Database } from "./database.ts";
+import { sqlStateOf } from "./failure.ts";
+import { type RecordedSummary, recordedSummary } from "./queries.ts";
+
+/** What is told of an entry's outcome: never its content. */
+export type OutcomeSummary =
+  | { readonly kind: "none" }
+  /** Stored once, its content is no longer kept. */
+  | { readonly kind: "gone" }
+  /** `provisional`: what a captured handler answered before its end became unknown. */
+  | {
+      readonly kind: "stored" | "provisional";
+      readonly headerNames: readonly string[];
+      readonly bodyBytes: number;
+      /** Hex, to compare with what a client says it got. */
+      readonly bodySha256: string;
+    };
+
+/** Something that was read, or why it could not be. */
+export type Shown<Value> = Value | { readonly kind: "hidden"; readonly why: string };
+
+/** An entry as `oncekey inspect` shows it. The stored key is left out: the operator knows what was asked for. */
+export interface ShownEntry extends Omit<InspectedEntry, "key"> {
+  readonly outcome: Shown<OutcomeSummary>;
+  readonly recorded: Shown<RecordedSummary>;
+}
+
+/** Gathers what is shown of an entry; what the operator's role may not read is hidden, with the reason. */
+export async function shownEntry(
+  store: Store<unknown>,
+  database: Database,
+  { key: _, ...entry }: InspectedEntry,
+): Promise<ShownEntry> {
+  const id = Buffer.from(entry.id, "hex");
+  return {
+    ...entry,
+    outcome: await orHidden(() => outcomeSummary(store, id)),
+    recorded: await orHidden(() => recordedSummary(database, id)),
+  };
+}
+
+async function outcomeSummary(store: Store<unknown>, id: Uint8Array): Promise<OutcomeSummary> {
+  const entry = await store.read(id);
+  if (entry === null) return { kind: "none" };
+  if (entry.outcome === null) return { kind: entry.outcomeGone ? "gone" : "none" };
+  const { headers, body } = entry.outcome;
+  return {
+    kind: entry.completedAt === null ? "provisional" : "stored",
+    headerNames: headers.map(([name]) => name),
+    bodyBytes: body.length,
+    bodySha256: createHash("sha256").update(body).digest("hex"),
+  };
+}
+
+/** An operator's role may see that an entry exists and not what it holds; a newer version may have written it. */
+async function orHidden<Value>(read: () => Promise<Value>): Promise<Shown<Value>> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof OncekeyError && error.code === "idempotency_version_unknown") {
+      return { kind: "hidden", why: "written by a newer version" };
+    }
+    if (sqlStateOf(error) === "42501") {
+      return { kind: "hidden", why: "this database role may not read it" };
+    }
+    throw error;
+  }
+}
