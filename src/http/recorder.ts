@@ -57,6 +57,8 @@ interface Tape {
   readonly socket: unknown;
   started: boolean;
   ended: boolean;
+  /** Nobody waits for the answer any more. */
+  givenUp: boolean;
   /** The handler destroyed its response. */
   cut: boolean;
   /** The client went away; while recording this is held back, or pipes into the response would stop half-way. */
@@ -77,6 +79,7 @@ export function recordResponse(res: ServerResponse, signal: AbortSignal): Record
     reject,
     started: false,
     ended: false,
+    givenUp: false,
     cut: false,
     closed: res.destroyed ? "told" : "no",
     socket: res.socket,
@@ -126,6 +129,7 @@ function override(res: ServerResponse, methods: Partial<Record<Method, AnyFuncti
 
 function recordHead(tape: Tape, status: number, rest: readonly unknown[]): ServerResponse {
   const { res, marks } = tape;
+  if (tape.givenUp) return res;
   if (tape.ended || tape.started) throw nodeError("ERR_HTTP_HEADERS_SENT", "Cannot write headers after they are sent");
   const [first, second] = rest;
   const code = Math.trunc(status);
@@ -201,8 +205,16 @@ function endTape(tape: Tape): void {
   tape.marks.finished = true;
 }
 
+/**
+ * An answer that was not complete no longer counts and is swallowed. The handler must not believe that it has gone out,
+ * though: an error handler that finds the head sent cuts the socket, on which our own answer is about to go.
+ */
 function giveUp(tape: Tape, error: unknown): void {
-  if (!tape.ended) endTape(tape);
+  if (!tape.ended) {
+    tape.ended = true;
+    tape.givenUp = true;
+    tape.marks._header = null;
+  }
   tape.reject(error ?? new OncekeyError("idempotency_lease_lost", "The operation lost its lease or its time."));
 }
 

@@ -36,6 +36,7 @@ interface Zombie {
 /** Stops a request midway, lets the successor finish it, continues the zombie and waits until it has ended by itself. */
 async function overtake({ api, submission, headers = {}, isThere, successor }: Zombie) {
   const answerOfZombie = submit(api, submission, { headers });
+  answerOfZombie.catch(() => undefined);
   await eventually("the request is midway", 20_000, async () => (await lab.sql(isThere, [submission.key])).length > 0);
   api.signal("SIGSTOP");
   const answer = await submitUntilFinal(successor, submission);
@@ -87,25 +88,29 @@ describe("a charge whose process slept past its lease", () => {
 // Half of the retention is the longest run of an operation here; the database ends what idles in a transaction longer.
 const SHORT = { ONCEKEY_RETENTION_MS: "8000", ONCEKEY_LEASE_MS: "500" };
 const DELAY = { "x-lab-delay-ms": "3000" };
+const IN_TRANSACTION = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND $1::text <> ''
+  AND state = 'idle in transaction'`;
 
 it("an invoice whose process slept inside the transaction is made by another, once", async () => {
   const [api, successor] = await pair(SHORT);
   const submission = invoiceOf("zombie-invoice");
-  const isThere = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND $1::text <> ''
-    AND state = 'idle in transaction'`;
-  const { answer, late } = await overtake({ api, submission, headers: DELAY, isThere, successor });
+  const { answer, late } = await overtake({ api, submission, headers: DELAY, isThere: IN_TRANSACTION, successor });
   expect(answer.status).toBe(201);
   expect(late.status).toBe(503);
   expect(await rowsOf(lab, "invoices", submission.key)).toBe(1);
   expect(await tracesOf(lab, submission)).toMatchObject({ entries: [{ state: "succeeded" }], messages: 1 });
 });
 
-it("a captured refund whose process slept, and which asks whether it still owns its key, is made once", async () => {
+it("a captured refund whose process slept inside its own transaction is made by another, once", async () => {
+  // Oncekey does not reach into a captured handler's transactions: that the database ends those that sleep is up to its
+  // operator, and without that the charge's row would stay locked.
+  const { pathname } = new URL(lab.databaseUrl);
+  await lab.sql(`ALTER DATABASE ${pathname.slice(1)} SET idle_in_transaction_session_timeout = '2500ms'`);
   const [api, successor] = await pair(SHORT);
   const charge = await post(`${successor.url}/v1/charges`, "zombie-charge", chargeOf("zombie-charge").body);
   const refund = { charge_id: charge.json().id, amount_minor: 1 };
   const submission = { path: "/v1/refunds", key: "zombie-refund", body: refund };
-  const { answer, late } = await overtake({ api, submission, headers: DELAY, isThere: CLAIMED, successor });
+  const { answer, late } = await overtake({ api, submission, headers: DELAY, isThere: IN_TRANSACTION, successor });
   expect(answer.status).toBe(201);
   expect(late.status).toBe(503);
   expect(await rowsOf(lab, "refunds", submission.key)).toBe(1);

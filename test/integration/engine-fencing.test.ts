@@ -85,6 +85,25 @@ describe("the fence", () => {
     expect(answerOf(await run("phases", key))).toBe(answerOf(taken));
   });
 
+  it.each([
+    ["record_phase:placed:before", "phase"],
+    ["complete:before", "between"],
+  ])("refuses an owner that slept at %s while another one is still at work (at %s)", async (place, at) => {
+    const key = `asleep-${place}-working`;
+    const asleep = await holding(place, { once: { clock: STOPPED }, sends: false });
+    const zombie = asleep.run("phases", key);
+    await asleep.entered;
+    await passTime(url, LONG_AGO_MS);
+    const successor = await holding(at, { sends: false });
+    const taken = successor.run("phases", key);
+    await successor.entered;
+    asleep.finish();
+    expect((await zombie).kind).toBe("lease_lost");
+    successor.finish();
+    expect((await taken).kind).toBe("completed");
+    expect(await effects(url, key)).toHaveLength(1);
+  });
+
   it("stops an owner that slept when it sends a message which its successor has sent", async () => {
     const key = "asleep-message";
     const asleep = await holding("phase:complete:entered", { once: { clock: STOPPED } });

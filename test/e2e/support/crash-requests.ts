@@ -37,7 +37,7 @@ export async function submitUntilCrash(api: Program, submission: Submission, poi
 const FINAL_LIMIT_MS = 50_000;
 
 /** Whether an answer tells the client to come back with the same key. */
-export function saysComeBack({ status, headers }: RawAnswer): boolean {
+function saysComeBack({ status, headers }: RawAnswer): boolean {
   return (status === 409 || status === 503) && headers["retry-after"] !== undefined;
 }
 
