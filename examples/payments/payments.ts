@@ -38,6 +38,8 @@ export interface Payments {
     readonly createCharge: ReturnType<typeof createCharge>;
     readonly createRefund: ReturnType<typeof createRefund>;
   };
+  /** Closes the connections. */
+  end(): Promise<void>;
 }
 
 /** Where the example stands, and what the lab hooks in. */
@@ -51,6 +53,7 @@ export interface PaymentsOptions {
 
 const LONGEST_RUN_MS = 60_000;
 const POOL_SIZE = 12;
+const CONTROL_POOL_SIZE = 2;
 
 /** Makes the tables where they are missing, defines the operations and starts Oncekey. */
 export async function openPayments({
@@ -60,13 +63,11 @@ export async function openPayments({
   step,
   onPoint,
 }: PaymentsOptions): Promise<Payments> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL_SIZE, connectionTimeoutMillis: 5_000 });
-  // Without listeners, a connection that breaks would end the process: while idle (the pool's own event), and while a
-  // handler holds it between two statements (the next one rejects).
-  pool.on("error", (error) => console.error(`database connection lost: ${describeError(error)}`));
-  pool.on("connect", (client) => void client.on("error", () => undefined));
+  const pool = openPool(databaseUrl, POOL_SIZE);
+  const control = openPool(databaseUrl, CONTROL_POOL_SIZE);
+  const end = async () => void (await Promise.all([pool.end(), control.end()]));
   try {
-    const once = openOncekey(pool, settings, onPoint);
+    const once = openOncekey(pool, control, settings, onPoint);
     const maxDurationMs = Math.min(LONGEST_RUN_MS, Math.floor((settings.retentionMs ?? Infinity) / 2));
     const psp = createPspClient(pspUrl);
     const parts: OperationParts = { once, pool, psp, pspRecover: settings.pspRecover, step, maxDurationMs };
@@ -77,16 +78,26 @@ export async function openPayments({
     };
     await createTables(pool);
     await once.start();
-    return { once, pool, operations };
+    return { once, pool, operations, end };
   } catch (error) {
-    await pool.end();
+    await end();
     throw error;
   }
 }
 
-function openOncekey(pool: pg.Pool, settings: Settings, onPoint: (point: string) => Promise<void>) {
+function openPool(connectionString: string, max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max, connectionTimeoutMillis: 5_000 });
+  // Without listeners, a connection that breaks would end the process: while idle (the pool's own event), and while a
+  // handler holds it between two statements (the next one rejects).
+  pool.on("error", (error) => console.error(`database connection lost: ${describeError(error)}`));
+  pool.on("connect", (client) => void client.on("error", () => undefined));
+  return pool;
+}
+
+function openOncekey(pool: pg.Pool, control: pg.Pool, settings: Settings, onPoint: (point: string) => Promise<void>) {
   return createOncekey({
-    store: postgresStore(fromPg(pool)),
+    // Leases are renewed over connections of their own: refunds use the main pool as they like.
+    store: postgresStore(fromPg(pool), { control: fromPg(control) }),
     publishRetention: true,
     onPoint,
     onError: (error, about) => console.error(`oncekey: ${about.operation} at ${about.at}: ${describeError(error)}`),

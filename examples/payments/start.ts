@@ -33,7 +33,7 @@ async function main(): Promise<void> {
       await stopRequested;
       await drain(server, worker, payments);
     } finally {
-      await payments.pool.end();
+      await payments.end();
     }
   } finally {
     await stack.stop();

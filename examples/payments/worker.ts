@@ -19,7 +19,7 @@ async function main(): Promise<void> {
   await stopRequested;
   await worker.stop();
   await payments.once.close();
-  await payments.pool.end();
+  await payments.end();
 }
 
 main().then(

@@ -19,5 +19,7 @@ WHERE state = 'in_progress'
   AND operation = $1::text
   AND run_kind = $2::text
   AND operation_version <= $3::int
+  -- Without its input only a retry can go on; such entries must not stand in front of others for ever.
+  AND (run_kind <> 'phases' OR input IS NOT NULL)
 ORDER BY lease_until
 LIMIT $4::int;

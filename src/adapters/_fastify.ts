@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
+import { OncekeyError } from "../core/errors.ts";
 import type { Answer, BodyRead, Exchange } from "../http/exchange.ts";
 import { writeNodeAnswer } from "../http/node-response.ts";
 import { nodeHeaderLines } from "./_node.ts";
@@ -22,8 +23,6 @@ export interface FastifyReply {
   send(payload?: unknown): unknown;
 }
 
-const NO_BODY: BodyRead = { kind: "bytes", bytes: new Uint8Array() };
-
 /** A Fastify request whose body was read before parsing. Shows its headers again, which were hidden from the parsers. */
 export function fastifyExchange<Request extends FastifyRequest>(
   request: Request,
@@ -37,7 +36,14 @@ export function fastifyExchange<Request extends FastifyRequest>(
     target: request.originalUrl,
     params: Object.fromEntries(params),
     headerLines: (name) => nodeHeaderLines(request.raw, name),
-    readBody: async () => bodies.get(request) ?? NO_BODY,
+    readBody: async () => {
+      const body = bodies.get(request);
+      if (body !== undefined) return body;
+      throw new OncekeyError(
+        "oncekey_body_consumed",
+        "The route's preParsing hook was replaced, so the request body was never read and cannot be compared. Nothing was run or stored. Call both hooks, or mount yours on the instance.",
+      );
+    },
   };
 }
 

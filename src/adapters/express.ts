@@ -50,7 +50,9 @@ function expressExchange<Request extends ExpressRequest>(req: Request, captures:
     Array.isArray(value) ? value.join("/") : value,
   ]);
   // Files and other bodies that are not put into req.body stay readable for the parser that comes after a capture.
-  const keepStream = captures && !/[/+]json\b|x-www-form-urlencoded/i.test(req.headers["content-type"] ?? "");
+  const keepStream =
+    captures &&
+    !/^\s*(?:[^;]*[/+]json|application\/x-www-form-urlencoded)\s*(?:;|$)/i.test(req.headers["content-type"] ?? "");
   return {
     native: req,
     method: req.method ?? "GET",

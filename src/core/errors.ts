@@ -45,6 +45,7 @@ export const codes = {
   idempotency_lease_lost: client(503, "same_key", "The request lost its lease while it ran"),
   idempotency_commit_unknown: client(503, "same_key", "It is not known whether the transaction was committed"),
   idempotency_contention: client(503, "same_key", "Too many concurrent transactions touch the same rows"),
+  idempotency_closing: client(503, "same_key", "This instance is shutting down"),
   idempotency_version_unknown: client(503, "same_key", "The key was last used by a newer version of the service"),
 
   oncekey_config_invalid: developer("The configuration would break a promise"),

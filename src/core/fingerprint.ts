@@ -121,7 +121,6 @@ export async function matchRequest(
   }
   const form = formOf(entry.fingerprint);
   if (form === null || !proof.ring.understands(form)) return "version_unknown";
-  if (form.compare === "none") return "equal";
   try {
     return sameDigest(entry.fingerprint, await proof.fingerprint(form)) ? "equal" : "different";
   } catch (error) {

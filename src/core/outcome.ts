@@ -77,6 +77,14 @@ export function storableHeaders(lines: Iterable<HeaderLine>, allowed: ReadonlySe
   return kept;
 }
 
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i;
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Whether HTTP can carry the line (RFC 9110 §5.1, §5.5). One that cannot be sent must not be committed either. */
+export function isSendable([name, value]: HeaderLine): boolean {
+  return FIELD_NAME.test(name) && FIELD_VALUE.test(value);
+}
+
 /** Version of the stored outcome's encoding. Frozen: another layout gets another byte. */
 const OUTCOME_VERSION = 1;
 

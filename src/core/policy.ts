@@ -12,6 +12,9 @@ export interface PolicyTimes {
   readonly tombstoneMs: number;
   /** In characters; what a stored key may be long. */
   readonly maxKeyLength: number;
+  readonly maxBodyBytes: number;
+  readonly maxWaiters: number;
+  readonly maxWaitersPerKey: number;
 }
 
 /** What the policy asks of one operation. */
@@ -37,6 +40,9 @@ export function checkTimes(times: PolicyTimes): void {
   for (const name of ["leaseMs", "waitMs"] as const) requireDuration(name, times[name], LONGEST_MS);
   for (const name of ["retentionMs", "clientRetryWindowMs", "tombstoneMs"] as const) {
     requireDuration(name, times[name], RETENTION_MAX_MS);
+  }
+  for (const name of ["maxBodyBytes", "maxWaiters", "maxWaitersPerKey"] as const) {
+    if (!(times[name] >= 0)) refuse(`${name} must be a number from 0: anything else would mean no limit`);
   }
   if (!(times.maxKeyLength >= 1 && times.maxKeyLength <= MAX_KEY_LENGTH)) {
     refuse(`maxKeyLength must be from 1 to ${MAX_KEY_LENGTH}: longer keys cannot be stored`);

@@ -170,7 +170,10 @@ export interface Store<Tx = unknown> {
   /** Inside a transaction of the caller's own: locks the entry if the fence still owns it (`assertOwned`). */
   owns(tx: Tx, id: Uint8Array, fence: Uint8Array): Promise<boolean>;
 
-  /** Entries whose lease lapsed and that one of the targets may resume or mark; oldest first, at most `limit`. */
+  /**
+   * Entries whose lease lapsed and that one of the targets may resume or mark; oldest first, at most `limit`. `phases`
+   * entries without a stored input are left out: only a retry can go on with them.
+   */
   lapsed(targets: readonly SweepTarget[], limit: number): Promise<StoredEntry[]>;
   /** Deletes (or turns into tombstones) at most `limit` entries whose retention is over. Returns how many. */
   purge(limit: number): Promise<number>;

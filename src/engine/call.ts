@@ -4,7 +4,7 @@ import { sameDigest } from "../core/fingerprint.ts";
 import { derivedKey, requestDigest } from "../core/intent.ts";
 import type { CallArguments, Found, RecoverByDedupe } from "../core/recover.ts";
 import { type Attempt, halt, type TimedIntent } from "./attempt.ts";
-import { jittered } from "./context.ts";
+import { growingPause, jittered } from "./context.ts";
 import type { CallOptions } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import { untilAborted } from "./until-aborted.ts";
@@ -114,7 +114,7 @@ async function settle(call: Call, open: TimedIntent): Promise<number | { readonl
 /** How long until "none" may be believed, by the least the intent's age can be. */
 function settlesIn({ attempt }: Call, { intent, read }: TimedIntent, settlesWithinMs: number): number {
   const elapsedMs = attempt.context.settings.clock.monotonicMs() - read.receivedAtMs;
-  return settlesWithinMs - (intent.ageMs + elapsedMs);
+  return settlesWithinMs + SEND_MARGIN_MS - (intent.ageMs + elapsedMs);
 }
 
 /** Makes "none" true: cancels the generation at the other side, looks once more, and only then allows the next one. */
@@ -124,6 +124,7 @@ async function cancelled(
   generation: number,
 ): Promise<number | { readonly value: unknown }> {
   const { attempt, name } = call;
+  attempt.lease.check();
   const gone = await bounded(call, generation, (args) => recover.cancel(args));
   if (gone.kind === "failed") {
     report(call, gone.error);
@@ -137,7 +138,13 @@ async function cancelled(
   return generation + 1;
 }
 
-/** Commits the intent before its call; what is not committed must never be sent. */
+/** Longest time between an intent's commit and its sending; the margin of the settle times (see {@link settlesIn}). */
+const SEND_MARGIN_MS = 1_000;
+
+/**
+ * Commits the intent before its call; what is not committed must never be sent. "None" is believed so long after the
+ * intent, not after the sending: where the commit's answer was long on its way, the intent's age is started again.
+ */
 async function openIntent(call: Call, generation: number): Promise<void> {
   const { attempt, name, digest } = call;
   const { clock } = attempt.context.settings;
@@ -146,7 +153,10 @@ async function openIntent(call: Call, generation: number): Promise<void> {
   const wanted = { call: name, generation, derivedKey: key, requestDigest: digest };
   const intent = await attempt.context.store.openIntent(attempt.lease.id, attempt.lease.fence, wanted);
   if (intent === null) throw new LeaseLost("another attempt took over");
-  attempt.intents.set(name, { intent, read: { sentAtMs, receivedAtMs: clock.monotonicMs() } });
+  const receivedAtMs = clock.monotonicMs();
+  attempt.intents.set(name, { intent, read: { sentAtMs, receivedAtMs } });
+  attempt.lease.check();
+  if (receivedAtMs - sentAtMs > SEND_MARGIN_MS) return openIntent(call, generation);
 }
 
 /** Sends the call. The deadline is tested directly before: a paused process must not send what its successor settles. */
@@ -197,14 +207,11 @@ async function bounded(
   }
 }
 
-const LONGEST_WAIT_MS = 300_000;
-
 /** Ends the attempt with the outcome unknown for now; the entry may be taken up again after a pause that grows. */
 function comeBack(call: Call, cause: unknown, atLeastMs = 0): never {
   const { attempt, name } = call;
   attempt.lease.check();
-  const growing = Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** Math.min(attempt.entry.attempt - 1, 20));
-  const waitMs = Math.ceil(Math.max(atLeastMs, growing));
+  const waitMs = Math.ceil(Math.max(atLeastMs, growingPause(attempt.entry.attempt)));
   return halt(attempt, { kind: "suspend", waitMs, reason: `call_unknown: ${name}` }, cause);
 }
 

@@ -61,7 +61,8 @@ async function runCaptured(
   handler: CapturedHandler,
   { lease }: Owned,
 ): Promise<Turn> {
-  const running = ownedAttempt.run({ context, lease }, () => handler(lease.signal));
+  await checkNotBegun(context, lease);
+  const running = ownedAttempt.run({ context, lease }, async () => handler(lease.signal));
   const first = await firstOf(running, lease.signal);
   if (first.kind === "lost") {
     // The handler may still finish: its outcome counts as long as nobody took the entry over.
@@ -77,6 +78,16 @@ async function runCaptured(
     throw first.error;
   }
   return done(await settle(context, operation, lease, first.outcome));
+}
+
+/** The fence does not reach what a handler writes: one whose lease ran out while it was claimed must not begin at all. */
+async function checkNotBegun({ store }: EngineContext, lease: Owned["lease"]): Promise<void> {
+  try {
+    lease.check();
+  } catch (lost) {
+    await store.release(lease.id, lease.fence, false).catch(() => false);
+    throw lost;
+  }
 }
 
 type First =
@@ -102,6 +113,11 @@ async function settle(context: EngineContext, operation: Operation, lease: Owned
   return { kind: meaning === "unknown" ? "provisional" : "completed", outcome } as const;
 }
 
+/** A 5xx as it may be shown meanwhile; a status that is none (Node sends 700 as well) is not kept. */
+function provisionalOf(operation: Operation, outcome: Outcome): Outcome | null {
+  return outcome.status > 599 ? null : storedForm(operation, outcome);
+}
+
 function store(
   context: EngineContext,
   operation: Operation,
@@ -113,7 +129,7 @@ function store(
     case "not_begun":
       return context.store.release(id, fence, false);
     case "unknown":
-      return context.store.markUnknown(id, fence, "handler_failed", storedForm(operation, outcome));
+      return context.store.markUnknown(id, fence, "handler_failed", provisionalOf(operation, outcome));
     default:
       return context.store.complete(id, fence, completionOf(context, operation, meaning, outcome));
   }
@@ -130,7 +146,7 @@ function unrecorded(error: unknown): never {
   });
 }
 
-const STORE_TRIES = 4;
+const STORE_TRIES = 10;
 
 /** The effect is done: one blink of the database must not leave it unrecorded. Every store method here may be sent twice. */
 async function stubbornly<T>(context: EngineContext, run: () => Promise<T>): Promise<T> {

@@ -85,6 +85,13 @@ export function keeping(context: EngineContext, operation: Operation): { retenti
   return { retentionMs: operation.definition.retentionMs ?? retentionMs, tombstoneMs };
 }
 
+const LONGEST_PAUSE_MS = 300_000;
+
+/** How long an entry rests after its n-th fruitless attempt, in milliseconds: 1 s, 2 s, 4 s … 5 min. */
+export function growingPause(attempt: number): number {
+  return Math.min(LONGEST_PAUSE_MS, 1_000 * 2 ** Math.min(attempt - 1, 20));
+}
+
 /** A pause that grows with each try and is spread, so that a crowd does not come back at one instant. */
 export function jittered(context: EngineContext, baseMs: number, attempt: number, mostMs: number): number {
   const span = Math.min(mostMs, baseMs * 2 ** attempt);

@@ -32,7 +32,8 @@ export function directRequest(context: EngineContext, operation: Operation, run:
   const fingerprint = async (form: FingerprintForm) => {
     // An entry made from wire bytes can never be matched by a run that has none: a digest of nothing equals nothing.
     if (form.compare === "wire") return new Uint8Array();
-    const parts = form.compare === "none" ? [] : inputParts({ operation: identityName, ...(await validate()) });
+    const parts =
+      form.compare === "none" ? [identityName] : inputParts({ operation: identityName, ...(await validate()) });
     return context.ring.fingerprint(form, parts);
   };
   const proof: RequestProof = { compare, ring: context.ring, wireDigest: null, fingerprint };
@@ -41,8 +42,17 @@ export function directRequest(context: EngineContext, operation: Operation, run:
     proof,
     input: async () => (await validate()).input,
     context: run.context ?? null,
-    waitMs: run.waitMs ?? definition.waitMs ?? context.settings.waitMs,
+    waitMs: checkedWait(run.waitMs ?? definition.waitMs ?? context.settings.waitMs),
   };
+}
+
+/** A timer takes no more than 2^31 − 1 ms: a longer wait would end at once. */
+function checkedWait(waitMs: number): number {
+  if (Number.isFinite(waitMs) && waitMs >= 0 && waitMs < 2 ** 31) return waitMs;
+  throw new OncekeyError(
+    "oncekey_config_invalid",
+    "waitMs must be from 0 to 2147483647 milliseconds. Nothing was run.",
+  );
 }
 
 function directKey({ settings }: EngineContext, key: string): string {

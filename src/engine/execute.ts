@@ -57,7 +57,7 @@ function followerResult(operation: Operation, result: RunResult): RunResult | nu
         kind: "unknown",
         state: "needs_recovery",
         reason: "handler_failed",
-        provisional: result.outcome,
+        provisional: storedForm(operation, result.outcome),
         retryAfterMs: BUSY_RETRY_MS,
       };
     case "busy":
@@ -80,6 +80,33 @@ async function lead(
   request: OperationRequest,
   deadlineAtMs: number,
 ): Promise<RunResult> {
+  const place = waitingPlace(context, request);
+  try {
+    return await takeTurns(context, operation, request, deadlineAtMs, place.take);
+  } finally {
+    place.leave();
+  }
+}
+
+/** A place among those that wait for the identity: taken at the first wait, left once. */
+function waitingPlace({ sharing }: EngineContext, { identity }: OperationRequest) {
+  let leave: (() => void) | null = null;
+  return {
+    take(): boolean {
+      leave ??= sharing.place(Buffer.from(identity.id).toString("hex"));
+      return leave !== null;
+    },
+    leave: () => leave?.(),
+  };
+}
+
+async function takeTurns(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  deadlineAtMs: number,
+  takePlace: () => boolean,
+): Promise<RunResult> {
   const { clock } = context.settings;
   const skipsLookUp = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
   let suspicions = 0;
@@ -89,10 +116,13 @@ async function lead(
     // A duplicate that ends releases its two locks one after the other, and for an instant looks like another payload.
     // A real one stays.
     if (turn.kind === "suspect" && ++suspicions >= SUSPICIONS) return { kind: "mismatch", state: "in_progress" };
+    if (turn.kind !== "wait") {
+      await pause(clock, jittered(context, 4, suspicions, 50));
+      continue;
+    }
     const leftMs = deadlineAtMs - clock.monotonicMs();
-    if (turn.kind === "wait" && leftMs <= 0) return { kind: "busy", retryAfterMs: turn.retryAfterMs };
-    const restMs = turn.kind === "wait" ? jittered(context, 20, round, 500) : jittered(context, 4, suspicions, 50);
-    await pause(clock, turn.kind === "wait" ? Math.min(restMs, leftMs) : restMs);
+    if (leftMs <= 0 || !takePlace()) return { kind: "busy", retryAfterMs: turn.retryAfterMs };
+    await pause(clock, Math.min(jittered(context, 20, round, 500), leftMs));
   }
   return { kind: "contention", retryAfterMs: BUSY_RETRY_MS };
 }

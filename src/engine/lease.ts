@@ -75,14 +75,15 @@ export function keepLease(terms: LeaseTerms): Lease {
     if (controller.signal.aborted || timers.length === 0) return;
     if (kept === false) return lose("another attempt took over");
     if (kept) deadlineAtMs = Math.min(sentAtMs + length - margin, endAtMs);
-    schedule();
+    // A renewal that failed is tried again soon: there is only one deadline.
+    schedule(kept ? length / 3 : length / 10);
   };
-  const schedule = () => {
+  const schedule = (renewInMs: number) => {
     stop();
     const now = clock.monotonicMs();
     timers.push(clock.after(Math.max(0, deadlineAtMs - now), () => lose("its time ran out")));
-    if (store.traits.renews !== false) timers.push(clock.after(length / 3, () => void renew()));
+    if (store.traits.renews !== false) timers.push(clock.after(renewInMs, () => void renew()));
   };
-  schedule();
+  schedule(length / 3);
   return { id: terms.id, fence: terms.fence, signal: controller.signal, check, lose, stop };
 }

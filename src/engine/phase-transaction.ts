@@ -21,6 +21,8 @@ export async function inTransaction<T>(
       const value = await context.store.transaction(async (session) => {
         if (!(await session.enter(lease.id, lease.fence, limits))) throw new LeaseLost("another attempt took over");
         await context.point(`phase:${name}:entered`);
+        // Waiting for a connection may have taken longer than the lease.
+        lease.check();
         return orAbandoned(context, body(session), lease.signal);
       });
       await context.point(`phase:${name}:committed`);

@@ -4,9 +4,10 @@ import { OncekeyError } from "../core/errors.ts";
 import { derivedUuid } from "../core/intent.ts";
 import { type Attempt, beginAttempt, Halted, step } from "./attempt.ts";
 import { makeCall } from "./call.ts";
+import { checkCall } from "./call-check.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { complete } from "./complete.ts";
-import { done, draftEntry, type EngineContext, type Turn } from "./context.ts";
+import { done, draftEntry, type EngineContext, growingPause, type Turn } from "./context.ts";
 import type { CallOptions, PhaseStep, PhasesContext, PhasesDefinition } from "./definition.ts";
 import { failureResult } from "./failures.ts";
 import { LeaseLost } from "./lease.ts";
@@ -64,6 +65,7 @@ async function runOwned(context: EngineContext, operation: Operation, owned: Own
 
 async function runAttempt(attempt: Attempt, input: unknown): Promise<Turn> {
   try {
+    attempt.lease.check();
     const running = (attempt.operation.definition as AnyDefinition).run(phasesContext(attempt, input) as never);
     // A run that hangs must not keep its client for ever.
     await untilAborted(running, attempt.lease.signal);
@@ -84,18 +86,16 @@ function completeMissing({ operation }: Attempt): OncekeyError {
 
 /** Leaves the entry in the state that the attempt's end calls for, and says so. */
 async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
-  const { id, fence } = attempt.lease;
-  const { store } = attempt.context;
+  // A call that was left un-awaited must not be sent for an entry that is about to be given back.
+  attempt.lease.lose("the attempt is over");
   if (error instanceof Halted) return endHalted(attempt, error);
   const result = failureResult(error);
   // The lease is lost or the store is: nothing may be written any more, the lease lapses by itself.
   if (result !== null && result.kind !== "contention") return done(result);
-  const leaving = hasOpenIntent(attempt)
-    ? store.suspend(id, fence, attempt.context.settings.leaseMs)
-    : store.release(id, fence, attempt.sent || attempt.position > 0);
+  const { settings } = attempt.context;
   // If even that fails the lease lapses by itself; the caller must see why the operation ended.
-  await leaving.catch((failure: unknown) =>
-    attempt.context.settings.onError(failure, { operation: attempt.operation.name, at: "release" }),
+  await giveBack(attempt).catch((failure: unknown) =>
+    settings.onError(failure, { operation: attempt.operation.name, at: "give back" }),
   );
   if (result !== null) return done(result);
   throw error;
@@ -104,8 +104,10 @@ async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
 async function endHalted(attempt: Attempt, { reason }: Halted): Promise<Turn> {
   const { id, fence } = attempt.lease;
   const { store } = attempt.context;
-  if (reason.kind === "failed")
-    return reason.result.kind === "contention" ? giveBack(attempt, reason) : done(reason.result);
+  if (reason.kind === "failed") {
+    if (reason.result.kind === "contention") await giveBack(attempt);
+    return done(reason.result);
+  }
   const kept =
     reason.kind === "suspend"
       ? await store.suspend(id, fence, reason.waitMs)
@@ -116,11 +118,17 @@ async function endHalted(attempt: Attempt, { reason }: Halted): Promise<Turn> {
   return done({ kind: "unknown", state, reason: reason.reason, provisional: null, retryAfterMs });
 }
 
-async function giveBack(attempt: Attempt, reason: Extract<Halted["reason"], { kind: "failed" }>): Promise<Turn> {
-  if (!hasOpenIntent(attempt)) {
-    await attempt.context.store.release(attempt.lease.id, attempt.lease.fence, attempt.sent || attempt.position > 0);
-  }
-  return done(reason.result);
+/**
+ * Lets the next attempt have the entry. Where something is recorded or may have been sent it stays in progress, claimable
+ * at once the first time and after a growing pause later: a retry goes on, and the sweeper does if no client comes back.
+ */
+function giveBack(attempt: Attempt): Promise<boolean> {
+  const { context, entry, lease } = attempt;
+  const { store, settings } = context;
+  if (hasOpenIntent(attempt)) return store.suspend(lease.id, lease.fence, settings.leaseMs);
+  const hasBegun = attempt.sent || attempt.active !== null || attempt.position > 0 || entry.attempt > 1;
+  if (!hasBegun) return store.release(lease.id, lease.fence, false);
+  return store.suspend(lease.id, lease.fence, entry.attempt === 1 ? 0 : growingPause(entry.attempt - 1));
 }
 
 function hasOpenIntent(attempt: Attempt): boolean {
@@ -181,16 +189,6 @@ function call(attempt: Attempt, name: string, options: CallOptions<unknown, unkn
       settleIntent(attempt, name);
       return decodeValue(value);
     },
-  );
-}
-
-function checkCall(name: string, options: CallOptions<unknown, unknown>): void {
-  const recover = options.recover as unknown as Record<string, unknown> | undefined;
-  const forms = ["dedupes", "cancel", "settlesWithinMs", "atMostOnce"].filter((form) => recover?.[form] !== undefined);
-  if (forms.length === 1 && Number.isFinite(options.timeoutMs) && options.timeoutMs > 0) return;
-  throw new OncekeyError(
-    "oncekey_recover_missing",
-    `Call ${name} needs timeoutMs and exactly one of: dedupes, find with cancel, find with settlesWithinMs, atMostOnce. Nothing was sent.`,
   );
 }
 

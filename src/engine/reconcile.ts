@@ -7,10 +7,10 @@ import type { CaptureDefinition } from "./definition.ts";
 import type { Operation } from "./operation.ts";
 import { completionOf, settleResponse } from "./settled-response.ts";
 
-type AnyCapture = CaptureDefinition<Record<never, never>>;
+/** Reasons that an attempt wrote at its own end, so that asking about it is worth while at once. */
+const ANSWERED = ["handler_threw", "handler_failed"];
 
-/** Reasons that are written by the attempt itself at its end: nothing of it is still running. */
-const ENDED = ["handler_threw", "handler_failed"];
+type AnyCapture = CaptureDefinition<Record<never, never>>;
 
 /**
  * Whether a captured run may be asked about now. The fence does not reach a handler's own writes, so "nothing happened"
@@ -20,7 +20,11 @@ const ENDED = ["handler_threw", "handler_failed"];
 export function mayReconcile(context: EngineContext, operation: Operation, entry: StoredEntry): boolean {
   if (operation.runKind !== "capture" || (operation.definition as AnyCapture).reconcile === undefined) return false;
   if (entry.state !== "needs_recovery") return false;
-  if (ENDED.includes(entry.reason ?? "")) return true;
+  // An answer is no proof that its handler has ended (a time-out middleware answers for it): asked at once, but see below.
+  return ANSWERED.includes(entry.reason ?? "") || isOver(context, operation, entry);
+}
+
+function isOver(context: EngineContext, operation: Operation, entry: StoredEntry): boolean {
   return -entry.clock.claimableInMs >= maxDurationOf(operation) + context.settings.leaseMs;
 }
 
@@ -29,7 +33,10 @@ export async function reconcile(context: EngineContext, operation: Operation, en
   const owned = await claimAbandoned(context, operation, entry);
   if (owned === null) return { kind: "again" };
   try {
-    return await store(context, operation, owned, await ask(context, operation, owned));
+    const found = await ask(context, operation, owned);
+    // "Happened" is a fact; "not done" is one only when no old attempt can be at work any more.
+    const early = found.kind === "not_done" && !isOver(context, operation, entry);
+    return await store(context, operation, owned, early ? { kind: "unknown", why: "not done yet" } : found);
   } finally {
     owned.lease.stop();
   }

@@ -80,7 +80,16 @@ export const DEFAULT_MAX_DURATION_MS = 60_000;
 /** Options and defaults together; options given as `undefined` take the default. */
 export function settingsOf(options: OncekeyOptions<never>): Settings {
   const given = Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined);
-  return { ...DEFAULTS, ...Object.fromEntries(given) };
+  const settings: Settings = { ...DEFAULTS, ...Object.fromEntries(given) };
+  // A logger that throws must not end a sweeper, or take the place of the error it was told of.
+  const onError: Settings["onError"] = (error, about) => {
+    try {
+      settings.onError(error, about);
+    } catch {
+      printError(error, about);
+    }
+  };
+  return { ...settings, onError };
 }
 
 function printError(error: unknown, about: ErrorContext): void {

@@ -1,6 +1,6 @@
 import { OncekeyError } from "../core/errors.ts";
 import type { Outcome } from "../core/outcome.ts";
-import { headerAllowlist, storableHeaders } from "../core/outcome.ts";
+import { headerAllowlist, isSendable, storableHeaders } from "../core/outcome.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
 import type { Completion } from "../core/store.ts";
 import { type EngineContext, keeping } from "./context.ts";
@@ -52,5 +52,11 @@ export function storedForm(operation: Operation, outcome: Outcome): Outcome {
 }
 
 function outcomeOf({ status, headers, body }: OperationResponse): Outcome {
+  if (status < 200 || status > 599 || !headers.every(isSendable)) {
+    throw new OncekeyError(
+      "oncekey_response_invalid",
+      "The operation returned a status outside 200 to 599, or a header that HTTP cannot carry. Everything was rolled back, nothing is stored. Encode the header's value (encodeURI for Location).",
+    );
+  }
   return { status, headers, body };
 }

@@ -21,6 +21,8 @@ export interface Sharing {
   lead(shareKey: string, run: () => Promise<RunResult>): Promise<RunResult>;
   /** Waits for a leader's result, holding no connection. */
   join(run: SharedRun, timeoutMs: number): Promise<Joined>;
+  /** A place among the waiters of an identity, for who polls; `null` where there is none left. */
+  place(identity: string): (() => void) | null;
   /** Marks an identity as owned by a request of this process, and takes that back. */
   own(identity: string, fingerprint: Uint8Array): () => void;
   /** The fingerprint of the request that owns the identity in this process, or `undefined`. */
@@ -39,6 +41,7 @@ export interface SharingLimits {
 export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
   const runs = new Map<string, SharedRun>();
   const owners = new Map<string, Uint8Array>();
+  const polling = new Map<string, number>();
   let waiters = 0;
   return {
     get size() {
@@ -62,6 +65,18 @@ export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
         run.waiters--;
         waiters--;
       }
+    },
+    place(identity) {
+      const count = polling.get(identity) ?? 0;
+      if (count >= limits.maxWaitersPerKey || waiters >= limits.maxWaiters) return null;
+      polling.set(identity, count + 1);
+      waiters++;
+      return () => {
+        waiters--;
+        const left = (polling.get(identity) ?? 1) - 1;
+        if (left === 0) polling.delete(identity);
+        else polling.set(identity, left);
+      };
     },
     own(identity, fingerprint) {
       owners.set(identity, fingerprint);

@@ -19,6 +19,8 @@ export function sweepTargets({ registry }: SweepAccess): SweepTarget[] {
   return registry.all().flatMap((operation) => {
     const { runKind, version } = operation;
     if (runKind === "transaction") return [];
+    const { storeInput, afterCrash } = operation.definition as { storeInput?: boolean; afterCrash?: string };
+    if (storeInput === false || afterCrash === "runAgain") return [];
     return namesOf(operation).map((name) => ({ operation: name, runKind, operationVersion: version }));
   });
 }

@@ -39,7 +39,7 @@ export function readRequest(operation: Operation, exchange: Exchange, body: Read
     validateInput(definition.input ?? {}, rawInput(exchange, body, pairs), compare === "input"),
   );
   const parts = async (asked: Compare): Promise<FramedPart[]> => {
-    if (asked === "none") return [];
+    if (asked === "none") return [name];
     return asked === "wire" ? wire : inputParts({ operation: name, ...(await validate()) });
   };
   const wireDigest =

@@ -1,4 +1,4 @@
-import { type ClientErrorCode, isClientError, type OncekeyError } from "../core/errors.ts";
+import { type ClientErrorCode, isClientError, OncekeyError } from "../core/errors.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { RunResult } from "../engine/run-result.ts";
 import type { Answer } from "./exchange.ts";
@@ -90,8 +90,16 @@ function problemOf(result: Refused): Problem {
 
 const UNAVAILABLE_RETRY_MS = 1_000;
 
+const closing: Problem = {
+  code: "idempotency_closing",
+  state: "none",
+  detail: "This instance is shutting down; nothing was run. Try again with the same key.",
+  retryAfterMs: UNAVAILABLE_RETRY_MS,
+};
+
 /** An error that a client may see, as an answer; `null` for every other one, which belongs to the framework. */
 export function errorAnswer(profile: Profile, error: unknown): Answer | null {
+  if (error instanceof OncekeyError && error.code === "oncekey_closed") return problemAnswer(profile, closing);
   if (!isClientError(error)) return null;
   const { code, message } = error;
   return problemAnswer(profile, { code, detail: message, state: "none", retryAfterMs: retryAfterOf(error) });

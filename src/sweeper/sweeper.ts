@@ -59,6 +59,7 @@ export function createSweeper(once: Oncekey<never>, options: SweeperOptions = {}
     return report;
   };
   const run = async (signal: AbortSignal): Promise<void> => {
+    once.internals.lifecycle.admit();
     while (!signal.aborted && once.internals.lifecycle.phase === "started") {
       const report = await runOnce().catch((error: unknown) => {
         context.settings.onError(error, { operation: "sweeper", at: "round" });

@@ -201,20 +201,23 @@ describe("another run kind under the same operation name (V17, V18)", () => {
     },
   );
 
-  it.each(["transaction", "capture"] as const)("never takes a released phases entry over as %s", async (kind) => {
-    const key = `released-then-${kind}`;
-    const at = (place: string) => {
-      if (place === "between") throw new Error("boom");
-    };
-    const failing = await instance({ ...only("phases"), at });
-    await expect(failing.run("phases", key, bound)).rejects.toThrow("boom");
-    expect(await entryOf(key)).toMatchObject({ state: "released", recovery_point: "placed" });
-    const other = await instance(only(kind));
-    expect((await other.run(kind, key, bound)).kind).toBe("unknown");
-    const repaired = await instance(only("phases"));
-    expect((await repaired.run("phases", key, bound)).kind).toBe("completed");
-    expect(await effects(url, key)).toHaveLength(1);
-  });
+  it.each(["transaction", "capture"] as const)(
+    "never takes over as %s what phases code gave back after a throw",
+    async (kind) => {
+      const key = `given-back-then-${kind}`;
+      const at = (place: string) => {
+        if (place === "between") throw new Error("boom");
+      };
+      const failing = await instance({ ...only("phases"), at });
+      await expect(failing.run("phases", key, bound)).rejects.toThrow("boom");
+      expect(await entryOf(key)).toMatchObject({ recovery_point: "placed", lapsed: true });
+      const other = await instance(only(kind));
+      expect((await other.run(kind, key, bound)).kind).toBe("unknown");
+      const repaired = await instance(only("phases"));
+      expect((await repaired.run("phases", key, bound)).kind).toBe("completed");
+      expect(await effects(url, key)).toHaveLength(1);
+    },
+  );
 });
 
 describe("a process that is stopped past its lease and continued after another took over", () => {
@@ -246,7 +249,7 @@ describe("a process that is stopped past its lease and continued after another t
     async (kind, place, index) => {
       const key = `stopped-${kind}-${place}`;
       const zombie = zombies[index] as Worker;
-      const { run } = await instance({ once: { leaseMs: LEASE_MS }, maxDurationMs: MAX_DURATION_MS });
+      const { run } = await instance();
       const first = zombie.run({ kind, key, holdAt: place });
       await zombie.held();
       zombie.freeze();
@@ -284,12 +287,11 @@ describe("a host that is gone without a word (Q5)", () => {
         entered.open();
         return new Promise<void>(() => {});
       };
-      const more = { maxDurationMs: 1_000, once: { leaseMs: LEASE_MS } };
-      const gone = await orders({ driver: fromPg(pool), at, ...more });
+      const gone = await orders({ driver: fromPg(pool), at, maxDurationMs: 1_000, once: { leaseMs: LEASE_MS } });
       const first = gone.run(kind, key);
       await entered.promise;
       proxy.goSilent();
-      const { run } = await instance(more);
+      const { run } = await instance();
       expect((await run(kind, key, { waitMs: 0 })).kind).toBe("busy");
       const results = await Promise.all([run(kind, key), run(kind, key)]);
       expect(tally(results)).toEqual({ completed: 1, replayed: 1 });

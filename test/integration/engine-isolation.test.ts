@@ -55,7 +55,7 @@ describe.each(LEVELS)("a serialisation failure under %s", (isolation) => {
     const { failures, hook } = failing(place, Infinity);
     const { run } = await orders({ driver: fromPg(testPool(url)), at: hook });
     expect(await run(kind, key)).toMatchObject({ kind: "contention", retryAfterMs: expect.any(Number) });
-    const left = place === "complete" ? [{ state: "released", recovery_point: "placed" }] : [];
+    const left = place === "complete" ? [{ recovery_point: "placed", lapsed: true }] : [];
     expect((await entries(url)).filter((entry) => entry.key === key)).toMatchObject(left);
     expect(await effects(url, key)).toHaveLength(left.length);
     expect(await messages(url, key)).toHaveLength(0);

@@ -10,6 +10,8 @@ const DAY = 24 * 3_600_000;
 const dedupes: Form = () => ({ dedupes: { forMs: DAY } });
 const cancels: Form = (psp) => ({ find: ({ key }) => psp.find(key), cancel: ({ key }) => psp.cancel(key) });
 const settles: Form = (psp) => ({ find: ({ key }) => psp.find(key), settlesWithinMs: 20_000 });
+/** For calls that hang for a minute. */
+const settlesLate: Form = (psp) => ({ find: ({ key }) => psp.find(key), settlesWithinMs: 90_000 });
 const atMostOnce: Form = () => ({ atMostOnce: true });
 const never = () => new Promise<void>(() => {});
 
@@ -72,7 +74,7 @@ describe("an outside call whose answer is missing", () => {
     const b = await world.worker();
     expect((await b.run("k")).kind).toBe("busy");
     world.psp.land();
-    await world.time.advance(20_000);
+    await world.time.advance(21_000);
     expect((await world.time.advanceUntil(b.run("k"))).kind).toBe("completed");
     expect(world.psp.landed).toHaveLength(1);
   });
@@ -91,7 +93,7 @@ describe("an outside call whose answer is missing", () => {
     expect(await world.time.advanceUntil(b.run("k"))).toMatchObject({ kind: "unknown" });
     expect(world.psp.answers).toHaveLength(0);
     expect(world.psp.sent).toHaveLength(1);
-    await world.time.advance(20_000);
+    await world.time.advance(21_000);
     expect((await world.time.advanceUntil(b.run("k"))).kind).toBe("completed");
     expect(world.psp.landed).toHaveLength(1);
   });
@@ -101,7 +103,7 @@ describe("an outside call whose answer is missing", () => {
     world.psp.script.push("fail");
     const a = await world.worker();
     expect((await world.time.advanceUntil(a.run("k"))).kind).toBe("unknown");
-    await world.time.advance(20_000);
+    await world.time.advance(21_000);
     expect((await world.time.advanceUntil(a.run("k"))).kind).toBe("completed");
     expect(world.psp.landed).toHaveLength(1);
   });
@@ -160,7 +162,7 @@ describe("an outside call whose answer is missing", () => {
   });
 
   it("commits its intent before it is sent (V6, V7)", async () => {
-    for (const recover of [cancels, settles, atMostOnce]) {
+    for (const recover of [cancels, settlesLate, atMostOnce]) {
       const world = await crashedAt("sending", { recover, timeoutMs: 60_000 });
       const entry = (
         await world.store.lapsed([{ operation: "charges.create", runKind: "phases", operationVersion: 1 }], 1)
@@ -171,7 +173,7 @@ describe("an outside call whose answer is missing", () => {
   });
 
   it("is an alarm where it is found twice", async () => {
-    const world = await crashedAt("sending", { recover: settles, timeoutMs: 60_000 });
+    const world = await crashedAt("sending", { recover: settlesLate, timeoutMs: 60_000 });
     world.psp.answers.push("twice");
     const b = await world.worker();
     expect(await world.time.advanceUntil(b.run("k"))).toMatchObject({

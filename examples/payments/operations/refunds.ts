@@ -64,6 +64,8 @@ async function inTransaction<T>(pool: pg.Pool, step: Step, run: (client: pg.Pool
   const client = await pool.connect();
   try {
     await client.query("begin");
+    // A process that sleeps in here holds the charge's row lock; the database ends its transaction, not the next caller.
+    await client.query("set local idle_in_transaction_session_timeout = '30s'");
     const value = await run(client);
     await step("refund_commit", () => client.query("commit"));
     client.release();

@@ -6,7 +6,8 @@ import { copied, putEntry, type Tables } from "./tables.ts";
 /** Entries in progress that may be claimed by now and that one of the targets fits, oldest lapse first. */
 export function lapsedEntries(tables: Tables, targets: readonly SweepTarget[], limit: number): StoredEntry[] {
   const now = tables.now();
-  const isWanted = (row: EntryRow) => targets.some((target) => fits(row, target));
+  const isResumable = (row: EntryRow) => row.runKind !== "phases" || row.input !== null;
+  const isWanted = (row: EntryRow) => isResumable(row) && targets.some((target) => fits(row, target));
   return [...tables.entries.values()]
     .filter((row) => row.state === "in_progress" && claimableAt(row) <= now && isWanted(row))
     .toSorted((a, b) => claimableAt(a) - claimableAt(b) || a.createdAt - b.createdAt)

@@ -72,11 +72,19 @@ export function looksDisconnected(error: unknown): boolean {
   );
 }
 
-/** What a failure of one of our own statements means: a {@link StoreFailure}, or the error as it is. */
+/** What a failure of one of our own statements means: a {@link StoreFailure}, or the error as far as it may be shown. */
 export function ownFailure(error: unknown): unknown {
   if (error instanceof StoreFailure) return error;
   if (violates(error, "entry_pkey")) return storeFailure("conflict", error);
-  return serverFailure(error) ?? (looksDisconnected(error) ? storeFailure("unavailable", error) : error);
+  return serverFailure(error) ?? (looksDisconnected(error) ? storeFailure("unavailable", error) : withoutRow(error));
+}
+
+/** Where a constraint refuses our row, the server's DETAIL shows all of it, key and body included; loggers print that. */
+function withoutRow(error: unknown): unknown {
+  for (const cause of causes(error)) {
+    for (const part of ["detail", "where", "parameters"]) Reflect.deleteProperty(cause, part);
+  }
+  return error;
 }
 
 /** After these the server may have committed, or not: it went away while COMMIT was under way. */

@@ -1,0 +1,39 @@
+import { OncekeyError } from "../core/errors.ts";
+import type { CallOptions } from "./definition.ts";
+
+const FORMS = ["dedupes", "cancel", "settlesWithinMs", "atMostOnce"];
+const LONGEST_MS = 2 ** 31 - 1;
+
+type Given = Readonly<Record<string, unknown>> | undefined;
+
+/**
+ * Refuses a call that could not be settled after a crash, before anything of it is sent. Types say most of this; a NaN,
+ * or a settle time within which the call itself may still be under way, they cannot see. Raises `oncekey_recover_missing`.
+ */
+export function checkCall(name: string, options: CallOptions<unknown, unknown>): void {
+  const recover = options.recover as unknown as Given;
+  const forms = FORMS.filter((form) => recover?.[form] !== undefined);
+  if (forms.length !== 1) {
+    throw unsound(name, "needs exactly one of: dedupes, find with cancel, find with settlesWithinMs, atMostOnce");
+  }
+  const { timeoutMs } = options;
+  if (!(timeoutMs > 0 && timeoutMs <= LONGEST_MS)) throw unsound(name, `needs timeoutMs from 1 to ${LONGEST_MS}`);
+  checkForm(name, recover ?? {}, timeoutMs);
+}
+
+function checkForm(name: string, recover: NonNullable<Given>, timeoutMs: number): void {
+  const { dedupes, cancel, settlesWithinMs, find } = recover as Record<string, unknown>;
+  if (dedupes !== undefined && !Number.isFinite((dedupes as { forMs?: number }).forMs)) {
+    throw unsound(name, "needs dedupes.forMs in milliseconds");
+  }
+  if ((cancel !== undefined || settlesWithinMs !== undefined) && typeof find !== "function") {
+    throw unsound(name, "needs find");
+  }
+  if (settlesWithinMs === undefined) return;
+  if (Number.isFinite(settlesWithinMs) && (settlesWithinMs as number) > timeoutMs) return;
+  throw unsound(name, "needs settlesWithinMs above timeoutMs: until then the call itself may still be under way");
+}
+
+function unsound(name: string, what: string): OncekeyError {
+  return new OncekeyError("oncekey_recover_missing", `Call ${name} ${what}. Nothing was sent.`);
+}
