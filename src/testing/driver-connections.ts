@@ -1,35 +1,55 @@
 import assert from "node:assert/strict";
 import { TransactionAbandoned } from "../stores/postgres/driver-port.ts";
-import { assertUsable, count, createTable, type DriverCase, gate, pidOf, stateOf } from "./driver-harness.ts";
+import {
+  assertUsable,
+  count,
+  createTable,
+  type DriverCase,
+  type DriverHarness,
+  gate,
+  pidOf,
+  stateOf,
+} from "./driver-harness.ts";
+
+async function lostInsideBody(harness: DriverHarness): Promise<void> {
+  const { driver } = harness;
+  const table = await createTable(harness);
+  const cut = driver.transaction(async (tx) => {
+    await driver.run(`INSERT INTO ${table} (id) VALUES (1)`, [], tx);
+    await harness.admin(`SELECT pg_terminate_backend(${await pidOf(harness, tx)}) AS done`);
+    await driver.run(`INSERT INTO ${table} (id) VALUES (2)`, [], tx);
+  });
+  await assert.rejects(cut);
+  assert.equal(await count(harness, table), 0);
+}
+
+async function lostBeforeCommit(harness: DriverHarness): Promise<void> {
+  const { driver } = harness;
+  const table = await createTable(harness);
+  const cut = driver.transaction(async (tx) => {
+    await driver.run(`INSERT INTO ${table} (id) VALUES (1)`, [], tx);
+    await harness.admin(`SELECT pg_terminate_backend(${await pidOf(harness, tx)}) AS done`);
+  });
+  await assert.rejects(cut);
+  assert.equal(await count(harness, table), 0);
+}
 
 /** Connections that break, and bodies that are given up. */
 export const connectionLoss: readonly DriverCase[] = [
   {
-    name: "rejects when the connection is lost inside the body, with nothing committed and the pool usable",
-    async run(harness) {
-      const { driver } = harness;
-      const table = await createTable(harness);
-      const cut = driver.transaction(async (tx) => {
-        await driver.run(`INSERT INTO ${table} (id) VALUES (1)`, [], tx);
-        await harness.admin(`SELECT pg_terminate_backend(${await pidOf(harness, tx)}) AS done`);
-        await driver.run(`INSERT INTO ${table} (id) VALUES (2)`, [], tx);
-      });
-      await assert.rejects(cut);
-      assert.equal(await count(harness, table), 0);
-      await assertUsable(harness);
-    },
+    name: "rejects when the connection is lost inside the body, with nothing committed",
+    run: async (harness) => void (await lostInsideBody(harness)),
   },
   {
-    name: "rejects when the connection is lost between the body and COMMIT, with nothing committed and the pool usable",
+    name: "rejects when the connection is lost between the body and COMMIT, with nothing committed",
+    run: async (harness) => void (await lostBeforeCommit(harness)),
+  },
+  {
+    name: "keeps the pool usable after a connection was lost while a statement was on its way",
     async run(harness) {
-      const { driver } = harness;
-      const table = await createTable(harness);
-      const cut = driver.transaction(async (tx) => {
-        await driver.run(`INSERT INTO ${table} (id) VALUES (1)`, [], tx);
-        await harness.admin(`SELECT pg_terminate_backend(${await pidOf(harness, tx)}) AS done`);
-      });
-      await assert.rejects(cut);
-      assert.equal(await count(harness, table), 0);
+      await lostInsideBody(harness);
+      await assertUsable(harness);
+      await lostBeforeCommit(harness);
       await assertUsable(harness);
     },
   },
