@@ -29,7 +29,7 @@ describe("start() refuses what would break a promise", () => {
     });
   });
 
-  it("asynchronous claims, for capture and for phases", async () => {
+  it("asynchronous claims, for capture and for phases (V7, V8)", async () => {
     for (const kind of ["capture", "phases"] as const) {
       const once = instance();
       once[kind]({ name: "a", version: 1, claimCommit: "asynchronous", run: async () => ({}) as never } as never);

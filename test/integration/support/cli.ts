@@ -3,7 +3,7 @@ import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "vite";
+import { bundle } from "../../support/bundle.ts";
 import { atEnd } from "../../support/postgres.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -64,26 +64,11 @@ export async function cliProject(packages: readonly string[]): Promise<string> {
   const project = await mkdtemp(join(tmpdir(), "oncekey-cli-"));
   atEnd(() => rm(project, { recursive: true, force: true }));
   await writeFile(join(project, "package.json"), '{ "name": "project", "private": true }');
-  await bundle(join(project, "oncekey/dist/cli"));
+  await bundle({ programs: { main: source }, outDir: join(project, "oncekey/dist/cli"), ending: "js" });
   await copyFile(join(root, "package.json"), join(project, "oncekey/package.json"));
   await mkdir(join(project, "node_modules"));
   for (const name of packages) await symlink(join(root, "node_modules", name), join(project, "node_modules", name));
   return project;
-}
-
-async function bundle(outDir: string): Promise<void> {
-  await build({
-    configFile: false,
-    logLevel: "error",
-    ssr: { noExternal: true },
-    build: {
-      ssr: source,
-      outDir,
-      emptyOutDir: false,
-      minify: false,
-      rolldownOptions: { output: { entryFileNames: "main.js" } },
-    },
-  });
 }
 
 /** Installs a package whose code throws when it is loaded. */
