@@ -40,7 +40,7 @@ export function newEntry(overrides: Partial<EntryValues> = {}): EntryValues {
 }
 
 /** An outcome of 201 with 200 bytes of body. */
-export const outcome = {
+const outcome = {
   status: 201,
   headers: [["content-type", "application/json"] as const],
   body: new Uint8Array(Buffer.from(JSON.stringify({ id: "inv_1", note: "x".repeat(170) }))),
