@@ -57,7 +57,7 @@ export type {
 export type { DirectRun } from "./engine/direct-request.ts";
 export { createOncekey, type Oncekey } from "./engine/oncekey.ts";
 export type { Operation } from "./engine/operation.ts";
-export { assertOwned } from "./engine/owned-attempt.ts";
+export { assertOwned, currentOrigin } from "./engine/owned-attempt.ts";
 export type { RunResult } from "./engine/run-result.ts";
 export type { ErrorContext, OncekeyOptions } from "./engine/settings.ts";
 export type { Authorization, BindingOptions } from "./http/binding.ts";

@@ -1,11 +1,11 @@
 import express, { type Express, type RequestHandler } from "express";
 import { idempotent } from "oncekey/express";
 import { authenticate, callerOf } from "./auth.ts";
+import { rememberForm } from "./form-request.ts";
 import type { Lab } from "./lab.ts";
 import { listCharges } from "./operations/charges.ts";
 import { listInvoices } from "./operations/invoices.ts";
 import { listRefunds, refundHandler } from "./operations/refunds.ts";
-import { rememberRequest } from "./origin.ts";
 import type { Payments, Queryable } from "./payments.ts";
 import { answerError, notFound, sendJson } from "./problem.ts";
 
@@ -17,7 +17,7 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   const app = express().disable("x-powered-by");
   if (lab.routes !== null) app.use("/lab", lab.routes(pool));
 
-  app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberRequest);
+  app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberForm);
   app.post("/v1/invoices", idempotent(createInvoice, { scope }));
   app.post("/v1/charges", idempotent(createCharge, { scope }));
   app.post("/v1/refunds", keepBytes, idempotent(createRefund, json), refundHandler(pool, lab.step));

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isFormRequest } from "./origin.ts";
+import { isFormRequest } from "./form-request.ts";
 
 const DIGITS = /^[1-9]\d{0,29}$/;
 const LIMIT = 10n ** 30n;

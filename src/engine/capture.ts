@@ -6,7 +6,7 @@ import { type AnswerMeaning, meaningOf, NOT_BEGUN_STATUSES } from "../core/outco
 import { StoreFailure } from "../core/store.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { done, draftEntry, type EngineContext, jittered, type Turn } from "./context.ts";
-import type { CaptureDefinition } from "./definition.ts";
+import type { CaptureDefinition, Origin } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import { ownedAttempt } from "./owned-attempt.ts";
@@ -59,10 +59,10 @@ async function runCaptured(
   context: EngineContext,
   operation: Operation,
   handler: CapturedHandler,
-  { lease }: Owned,
+  { entry, lease }: Owned,
 ): Promise<Turn> {
   await checkNotBegun(context, lease);
-  const running = ownedAttempt.run({ context, lease }, async () => handler(lease.signal));
+  const running = ownedAttempt.run({ context, lease, origin: originOf(entry) }, async () => handler(lease.signal));
   const first = await firstOf(running, lease.signal);
   if (first.kind === "lost") {
     // The handler may still finish: its outcome counts as long as nobody took the entry over.
@@ -78,6 +78,10 @@ async function runCaptured(
     throw first.error;
   }
   return done(await settle(context, operation, lease, first.outcome));
+}
+
+function originOf({ id, key, tenant, client }: StoredEntry): Origin {
+  return { id: Buffer.from(id).toString("hex"), key, scope: { tenant, client } };
 }
 
 /** The fence does not reach what a handler writes: one whose lease ran out while it was claimed must not begin at all. */

@@ -1,10 +1,26 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { OncekeyError } from "../core/errors.ts";
 import type { EngineContext } from "./context.ts";
+import type { Origin } from "./definition.ts";
 import { type Lease, LeaseLost } from "./lease.ts";
 
 /** The captured attempt that the current code runs in. */
-export const ownedAttempt = new AsyncLocalStorage<{ readonly context: EngineContext; readonly lease: Lease }>();
+export interface OwnedAttempt {
+  readonly context: EngineContext;
+  readonly lease: Lease;
+  readonly origin: Origin;
+}
+
+/** Carries the attempt through the handler's own async flow. */
+export const ownedAttempt = new AsyncLocalStorage<OwnedAttempt>();
+
+/**
+ * For a captured handler: who asked, and under which key. What it writes beside its rows (`id`, say) is what `reconcile`
+ * finds them by. Raises `oncekey_operation_unknown` outside a captured handler.
+ */
+export function currentOrigin(): Origin {
+  return current("currentOrigin").origin;
+}
 
 /**
  * For a captured handler's own transaction: locks the entry in `tx` and makes sure that this attempt still owns it, so
@@ -12,14 +28,16 @@ export const ownedAttempt = new AsyncLocalStorage<{ readonly context: EngineCont
  * Raises {@link LeaseLost} (let it roll the transaction back) and `oncekey_operation_unknown` outside a captured handler.
  */
 export async function assertOwned(tx: unknown): Promise<void> {
-  const attempt = ownedAttempt.getStore();
-  if (attempt === undefined) {
-    throw new OncekeyError(
-      "oncekey_operation_unknown",
-      "assertOwned() was called outside a captured handler. Nothing was changed. Call it in the handler's own async flow.",
-    );
-  }
-  const { context, lease } = attempt;
+  const { context, lease } = current("assertOwned");
   lease.check();
   if (!(await context.store.owns(tx, lease.id, lease.fence))) throw new LeaseLost("another attempt took over");
+}
+
+function current(name: string): OwnedAttempt {
+  const attempt = ownedAttempt.getStore();
+  if (attempt !== undefined) return attempt;
+  throw new OncekeyError(
+    "oncekey_operation_unknown",
+    `${name}() was called outside a captured handler. Nothing was changed. Call it in the handler's own async flow.`,
+  );
 }

@@ -1,5 +1,6 @@
 import {
   createOncekey,
+  currentOrigin,
   happened,
   notDone,
   type OncekeyOptions,
@@ -84,6 +85,23 @@ describe("a captured handler", () => {
     const replay = await run("k", handler);
     expect(replay).toEqual({ kind: "replayed", outcome: { ...answer(201), headers: [["location", "/r/1"]] } });
     expect(handler).toHaveBeenCalledTimes(1);
+  });
+
+  it("knows who asked and under which key, as reconcile will", async () => {
+    const asked = vi.fn(async () => notDone());
+    const { worker, time } = await refunds({ reconcile: asked });
+    const { run } = await worker();
+    let origin: unknown;
+    await run("k", async () => {
+      await new Promise(setImmediate);
+      origin = currentOrigin();
+      return answer(500);
+    });
+    await time.advance(MAX_MS + 2 * LEASE_MS);
+    await time.advanceUntil(run("k", async () => answer(201)));
+    expect(origin).toMatchObject({ key: "k", scope: { tenant: "acme", client: null } });
+    expect(asked).toHaveBeenCalledWith(expect.objectContaining(origin as object));
+    expect(() => currentOrigin()).toThrow(/outside a captured handler/);
   });
 
   it("stores a 4xx as final, and frees the key where nothing began", async () => {

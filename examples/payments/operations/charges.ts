@@ -1,7 +1,6 @@
-import { created, reject } from "oncekey";
+import { created, type Origin, reject } from "oncekey";
 import * as z from "zod";
 import { amountMinor, currency, label } from "../input.ts";
-import type { Origin } from "../origin.ts";
 import type { OperationParts, Queryable } from "../payments.ts";
 import { recoverBy } from "./recover.ts";
 
@@ -35,8 +34,7 @@ export function createCharge({ once, psp, pspRecover, step, maxDurationMs }: Ope
     async run(op) {
       const { amount_minor, currency, source } = op.input.body;
       const charge = await op.phase("charge_created", ({ tx }) => {
-        const origin = { ...op.scope, key: op.key };
-        return step("charge_insert", () => insertCharge(tx, op.uuid("charge"), origin, op.input.body));
+        return step("charge_insert", () => insertCharge(tx, op.uuid("charge"), op, op.input.body));
       });
       const authorization = await op.call("authorize", {
         timeoutMs: CALL_TIMEOUT_MS,
@@ -75,7 +73,7 @@ const COLUMNS = "id, status, amount_minor, currency, source, psp_authorization, 
 async function insertCharge(
   db: Queryable,
   uuid: string,
-  origin: Origin,
+  { scope, key }: Origin,
   input: z.output<typeof ChargeInput>,
 ): Promise<Charge> {
   const { rows } = await db.query(
@@ -83,9 +81,9 @@ async function insertCharge(
      values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}`,
     [
       `ch_${uuid.replaceAll("-", "")}`,
-      origin.tenant,
-      origin.client,
-      origin.key,
+      scope.tenant,
+      scope.client,
+      key,
       input.amount_minor.toString(),
       input.currency,
       input.source,

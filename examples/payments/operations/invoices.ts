@@ -1,8 +1,7 @@
-import { created } from "oncekey";
+import { created, type Origin } from "oncekey";
 import * as z from "zod";
 import { parseExact, writeExact } from "../exact-json.ts";
 import { amountMinor, currency, label } from "../input.ts";
-import type { Origin } from "../origin.ts";
 import type { OperationParts, Queryable } from "../payments.ts";
 
 const InvoiceInput = z.strictObject({
@@ -33,8 +32,8 @@ export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
     version: 1,
     input: { body: InvoiceInput },
     maxDurationMs,
-    async run({ tx, input, scope, key, send }) {
-      const invoice = await step("invoice_insert", () => insertInvoice(tx, { ...scope, key }, input.body));
+    async run({ tx, input, send, ...origin }) {
+      const invoice = await step("invoice_insert", () => insertInvoice(tx, origin, input.body));
       await send("invoice.created", { id: invoice.id });
       return created(`/v1/invoices/${invoice.id}`, invoice);
     },
@@ -43,15 +42,19 @@ export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
 
 const COLUMNS = "id, status, customer_id, amount_minor, currency, metadata::text as metadata, created_at";
 
-async function insertInvoice(db: Queryable, origin: Origin, input: z.output<typeof InvoiceInput>): Promise<Invoice> {
+async function insertInvoice(
+  db: Queryable,
+  { scope, key }: Origin,
+  input: z.output<typeof InvoiceInput>,
+): Promise<Invoice> {
   const { rows } = await db.query(
     `insert into invoices (id, tenant, client, idempotency_key, customer_id, amount_minor, currency, metadata)
      values ('inv_' || replace(gen_random_uuid()::text, '-', ''), $1, $2, $3, $4, $5, $6, $7)
      returning ${COLUMNS}`,
     [
-      origin.tenant,
-      origin.client,
-      origin.key,
+      scope.tenant,
+      scope.client,
+      key,
       input.customer_id,
       input.amount_minor.toString(),
       input.currency,

@@ -1,12 +1,11 @@
 import type { Request, RequestHandler, Response } from "express";
-import { assertOwned, created, happened, notDone } from "oncekey";
+import { assertOwned, created, currentOrigin, happened, notDone, type Origin } from "oncekey";
 import type pg from "pg";
 import * as z from "zod";
 import { callerOf } from "../auth.ts";
 import { parseExact } from "../exact-json.ts";
 import { amountMinor, label } from "../input.ts";
 import type { Step } from "../lab.ts";
-import { type Origin, originOf } from "../origin.ts";
 import type { OperationParts, Queryable } from "../payments.ts";
 import { sendJson, sendProblem } from "../problem.ts";
 
@@ -32,8 +31,8 @@ export function createRefund({ once, pool, maxDurationMs }: OperationParts) {
     input: { body: RefundInput },
     maxDurationMs,
     // Asked once nothing of the attempt can still be running: the handler's own table tells what became of it.
-    async reconcile({ scope, key }) {
-      const made = await findRefund(pool, { ...scope, key });
+    async reconcile(origin) {
+      const made = await findRefund(pool, origin);
       return made === null ? notDone() : happened(created(`/v1/refunds/${made.id}`, made));
     },
   });
@@ -49,7 +48,7 @@ export function refundHandler(pool: pg.Pool, step: Step): RequestHandler {
     const made = await inTransaction(pool, step, async (client) => {
       const refusal = await refusalOf(client, callerOf(request).tenant, input);
       if (refusal !== null) return refusal;
-      const refund = await step("refund_insert", () => insertRefund(client, originOf(callerOf(request)), input));
+      const refund = await step("refund_insert", () => insertRefund(client, currentOrigin(), input));
       // The one line it gained: a handler that slept past its lease must not commit what was meanwhile settled.
       await assertOwned(client);
       return refund;
@@ -96,21 +95,25 @@ async function refusalOf(
 
 const COLUMNS = "id, status, charge_id, amount_minor, created_at";
 
-async function insertRefund(db: Queryable, origin: Origin, input: z.output<typeof RefundInput>): Promise<Refund> {
+async function insertRefund(
+  db: Queryable,
+  { scope, key }: Origin,
+  input: z.output<typeof RefundInput>,
+): Promise<Refund> {
   const { rows } = await db.query(
     `insert into refunds (id, tenant, client, idempotency_key, charge_id, amount_minor)
      values ('re_' || replace(gen_random_uuid()::text, '-', ''), $1, $2, $3, $4, $5) returning ${COLUMNS}`,
-    [origin.tenant, origin.client, origin.key, input.charge_id, input.amount_minor.toString()],
+    [scope.tenant, scope.client, key, input.charge_id, input.amount_minor.toString()],
   );
   return refundOf(rows[0]);
 }
 
 /** The refund that a key made; the newest, where a key was used again after its retention. */
-async function findRefund(db: Queryable, { tenant, client, key }: Origin): Promise<Refund | null> {
+async function findRefund(db: Queryable, { scope, key }: Origin): Promise<Refund | null> {
   const { rows } = await db.query(
     `select ${COLUMNS} from refunds
      where tenant = $1 and client is not distinct from $2 and idempotency_key = $3 order by seq desc limit 1`,
-    [tenant, client, key],
+    [scope.tenant, scope.client, key],
   );
   return rows[0] === undefined ? null : refundOf(rows[0]);
 }
