@@ -19,14 +19,22 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `ms`. A pause somebody waits for, so it keeps the process alive until it is over. */
-export function pause(clock: Clock, ms: number): Promise<void> {
+/**
+ * Resolves after `ms`, or when the signal aborts. A pause somebody waits for, so it keeps the process alive until it is
+ * over.
+ */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    // The timer above is unreferenced; a pending pause must still be finished before the process may end.
+    if (signal?.aborted === true) return resolve();
+    // The clock's timers are unreferenced; a pending pause must still be finished before the process may end.
     const keepAlive = setInterval(() => {}, 2 ** 30);
-    clock.after(ms, () => {
+    const end = () => {
       clearInterval(keepAlive);
+      cancel();
+      signal?.removeEventListener("abort", end);
       resolve();
-    });
+    };
+    const cancel = clock.after(ms, end);
+    signal?.addEventListener("abort", end, { once: true });
   });
 }

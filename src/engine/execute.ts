@@ -7,7 +7,7 @@ import { done, type EngineContext, jittered, type Turn } from "./context.ts";
 import { failureResult } from "./failures.ts";
 import type { Operation } from "./operation.ts";
 import { claimPhases, resumePhases } from "./phases.ts";
-import { mayReconcile, reconcile } from "./reconcile.ts";
+import { mayReconcile, mayRunAgain, reconcile } from "./reconcile.ts";
 import type { OperationRequest } from "./request.ts";
 import type { RunResult } from "./run-result.ts";
 import { storedForm } from "./settled-response.ts";
@@ -108,10 +108,9 @@ async function takeTurns(
   takePlace: () => boolean,
 ): Promise<RunResult> {
   const { clock } = context.settings;
-  const skipsLookUp = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
   let suspicions = 0;
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const turn = await takeTurn(context, operation, request, skipsLookUp && round === 0);
+    const turn = await takeTurn(context, operation, request, round);
     if (turn.kind === "done") return turn.result;
     // A duplicate that ends releases its two locks one after the other, and for an instant looks like another payload.
     // A real one stays.
@@ -132,19 +131,22 @@ async function takeTurn(
   context: EngineContext,
   operation: Operation,
   request: OperationRequest,
-  skipLookUp: boolean,
+  round: number,
 ): Promise<Turn> {
+  const skipsLookUp = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
+  let unseen = round === 0;
   try {
     const owner = context.sharing.owner(Buffer.from(request.identity.id).toString("hex"));
     if (owner !== undefined) {
       const match = await matchRequest({ fingerprint: owner, wireDigest: null }, request.proof);
       if (match === "different") return done({ kind: "mismatch", state: "in_progress" });
     }
-    if (skipLookUp) return await startBlind(context, operation, request);
+    if (skipsLookUp && round === 0) return await startBlind(context, operation, request);
     const entry = await context.store.read(request.identity.id);
+    unseen = entry === null;
     return await act(context, operation, request, entry);
   } catch (error) {
-    return afterFailure(context, operation, request, error);
+    return unseen ? afterFailure(context, operation, request, error) : failedTurn(error);
   }
 }
 
@@ -182,14 +184,23 @@ async function act(
     case "busy":
       return { kind: "wait", retryAfterMs: decision.retryAfterMs };
     case "unknown":
-      return mayReconcile(context, operation, entry as StoredEntry)
-        ? reconcile(context, operation, entry as StoredEntry)
-        : done(decision);
+      return takeUp(context, operation, request, entry as StoredEntry) ?? done(decision);
     case "resume":
       return takeOver(context, operation, request, entry as StoredEntry);
     case "abandoned":
       return unknownAfterCrash(context, operation, request, entry as StoredEntry);
   }
+}
+
+/** What this operation can do about an outcome that nobody knows; `null`: nothing now. */
+function takeUp(
+  context: EngineContext,
+  operation: Operation,
+  request: OperationRequest,
+  entry: StoredEntry,
+): Promise<Turn> | null {
+  if (mayReconcile(context, operation, entry)) return reconcile(context, operation, entry);
+  return mayRunAgain(context, operation, entry) ? claimCapture(context, operation, request, entry) : null;
 }
 
 /** Runs what has no entry. */
@@ -214,6 +225,7 @@ function takeOver(
   return claimCapture(context, operation, request, entry);
 }
 
+/** For a request of whose key nothing was seen: only then may an operation run while the store is down. */
 async function afterFailure(
   context: EngineContext,
   operation: Operation,
@@ -225,6 +237,10 @@ async function afterFailure(
     context.settings.onError(error, { operation: operation.name, at: "claim (running unprotected)" });
     return done({ kind: "unprotected", outcome: await request.handler(new AbortController().signal) });
   }
+  return failedTurn(error);
+}
+
+function failedTurn(error: unknown): Turn {
   const result = failureResult(error);
   if (result === null) throw error;
   return done(result);

@@ -34,7 +34,7 @@ export async function claimPhases(
   const owned = await claimNew(context, operation, draft);
   // First run and resume must see the same input, so the first run takes it through the codec too.
   const seen = draft.input === null ? input : decodeValue(draft.input);
-  return owned === null ? { kind: "again" } : runOwned(context, operation, owned, seen);
+  return owned === null ? { kind: "again" } : runOwned(context, operation, owned, () => seen);
 }
 
 /**
@@ -47,12 +47,19 @@ export async function resumePhases(
   request: OperationRequest | null,
   entry: StoredEntry,
 ): Promise<Turn> {
-  const input = entry.input === null ? await request?.input() : decodeValue(entry.input);
+  const given = entry.input === null ? await request?.input() : undefined;
   const owned = await claimAbandoned(context, operation, entry);
-  return owned === null ? { kind: "again" } : runOwned(context, operation, owned, input);
+  if (owned === null) return { kind: "again" };
+  // Decoded only now: an input that this release cannot read must count as an attempt, or it would be tried for ever.
+  return runOwned(context, operation, owned, () => (entry.input === null ? given : decodeValue(entry.input)));
 }
 
-async function runOwned(context: EngineContext, operation: Operation, owned: Owned, input: unknown): Promise<Turn> {
+async function runOwned(
+  context: EngineContext,
+  operation: Operation,
+  owned: Owned,
+  input: () => unknown,
+): Promise<Turn> {
   const disown = context.sharing.own(Buffer.from(owned.entry.id).toString("hex"), owned.entry.fingerprint);
   try {
     const attempt = await beginAttempt(context, operation, owned);
@@ -63,10 +70,10 @@ async function runOwned(context: EngineContext, operation: Operation, owned: Own
   }
 }
 
-async function runAttempt(attempt: Attempt, input: unknown): Promise<Turn> {
+async function runAttempt(attempt: Attempt, input: () => unknown): Promise<Turn> {
   try {
     attempt.lease.check();
-    const running = (attempt.operation.definition as AnyDefinition).run(phasesContext(attempt, input) as never);
+    const running = (attempt.operation.definition as AnyDefinition).run(phasesContext(attempt, input()) as never);
     // A run that hangs must not keep its client for ever.
     await untilAborted(running, attempt.lease.signal);
     if (attempt.halted !== null) throw attempt.halted;

@@ -18,8 +18,16 @@ type AnyCapture = CaptureDefinition<Record<never, never>>;
  * (the longest pause assumed of a process) must have passed.
  */
 export function mayReconcile(context: EngineContext, operation: Operation, entry: StoredEntry): boolean {
-  if (operation.runKind !== "capture" || (operation.definition as AnyCapture).reconcile === undefined) return false;
-  if (entry.state !== "needs_recovery") return false;
+  return (operation.definition as AnyCapture).reconcile !== undefined && mayTakeUp(context, operation, entry);
+}
+
+/** Whether an operation that runs again after a crash (`afterCrash`) may do so now, by the same rule. */
+export function mayRunAgain(context: EngineContext, operation: Operation, entry: StoredEntry): boolean {
+  return (operation.definition as AnyCapture).afterCrash === "runAgain" && mayTakeUp(context, operation, entry);
+}
+
+function mayTakeUp(context: EngineContext, operation: Operation, entry: StoredEntry): boolean {
+  if (operation.runKind !== "capture" || entry.runKind !== "capture" || entry.state !== "needs_recovery") return false;
   // An answer is no proof that its handler has ended (a time-out middleware answers for it): asked at once, but see below.
   return ANSWERED.includes(entry.reason ?? "") || isOver(context, operation, entry);
 }

@@ -65,8 +65,7 @@ export function createSweeper(once: Oncekey<never>, options: SweeperOptions = {}
         context.settings.onError(error, { operation: "sweeper", at: "round" });
         return undefined;
       });
-      const busy =
-        report !== undefined && (report.purged === batch || report.resumed + report.marked + report.failed === batch);
+      const busy = report !== undefined && (report.purged === batch || report.resumed + report.marked === batch);
       if (!busy) await untilNextRound(once, intervalMs, signal);
     }
   };
@@ -88,11 +87,5 @@ async function sweepGuarded(
 
 async function untilNextRound(once: Oncekey<never>, intervalMs: number, signal: AbortSignal): Promise<void> {
   const { clock, random } = once.internals.context.settings;
-  let wake = () => {};
-  const wakeUp = new Promise<void>((resolve) => {
-    wake = resolve;
-  });
-  signal.addEventListener("abort", wake);
-  await Promise.race([pause(clock, intervalMs * (0.75 + random.unit() / 2)), wakeUp]);
-  signal.removeEventListener("abort", wake);
+  await pause(clock, intervalMs * (0.75 + random.unit() / 2), signal);
 }
