@@ -75,6 +75,13 @@ export function reject(
   return { kind: "rejection", keepRows: options.keepRows ?? false, response: respond(status, body, headers) };
 }
 
+/** Whether a value was made by {@link respond}, {@link reject} and friends. */
+export function isResponse(value: unknown): value is OperationResponse | Rejection {
+  const { kind, response, body } = (value ?? {}) as { kind?: unknown; response?: unknown; body?: unknown };
+  if (kind === "rejection") return isResponse(response);
+  return kind === "response" && body instanceof Uint8Array;
+}
+
 function headerLines(headers: HeaderInit): HeaderLine[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const values = typeof value === "string" ? [value] : value;

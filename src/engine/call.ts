@@ -40,6 +40,10 @@ export async function makeCall(
 
 /** The other side dedupes: repeated under one key while its window surely lasts, asked about afterwards. */
 async function dedupedCall(call: Call, recover: RecoverByDedupe<unknown, unknown>): Promise<unknown> {
+  // This form writes no intents: one that is open was sent by code that did not count on being deduped.
+  if (openIntentOf(call) !== undefined) {
+    halt(call.attempt, { kind: "recovery", reason: `recover_changed: ${call.name} was sent under another form` });
+  }
   let failure: unknown;
   for (let sends = 0; sends < SENDS_PER_ATTEMPT; sends++) {
     const provenFirst = call.attempt.entry.attempt === 1 && sends === 0;
@@ -72,6 +76,7 @@ async function afterWindow(call: Call, { find }: RecoverByDedupe<unknown, unknow
 
 /** Every other form: the intent is committed before the call, and an open one is settled before anything is sent again. */
 async function intendedCall(call: Call): Promise<unknown> {
+  if (mayHaveBeenSent(call)) await openIntent(call, 1);
   let failure: unknown;
   for (let sends = 0; ; sends++) {
     const open = openIntentOf(call);
@@ -84,6 +89,12 @@ async function intendedCall(call: Call): Promise<unknown> {
     failure = tried.error;
     report(call, failure);
   }
+}
+
+/** Code of another version may have sent the call without an intent (deduped): then its absence proves nothing. */
+function mayHaveBeenSent({ attempt, name }: Call): boolean {
+  const isOtherCode = attempt.entry.operationVersion !== attempt.operation.version;
+  return isOtherCode && attempt.entry.attempt > 1 && !attempt.intents.has(name);
 }
 
 function openIntentOf({ attempt, name }: Call): TimedIntent | undefined {
@@ -156,7 +167,8 @@ async function openIntent(call: Call, generation: number): Promise<void> {
   const receivedAtMs = clock.monotonicMs();
   attempt.intents.set(name, { intent, read: { sentAtMs, receivedAtMs } });
   attempt.lease.check();
-  if (receivedAtMs - sentAtMs > SEND_MARGIN_MS) return openIntent(call, generation);
+  const isTimed = "settlesWithinMs" in call.options.recover;
+  if (isTimed && receivedAtMs - sentAtMs > SEND_MARGIN_MS) return openIntent(call, generation);
 }
 
 /** Sends the call. The deadline is tested directly before: a paused process must not send what its successor settles. */

@@ -13,7 +13,8 @@ import type { OperationRequest } from "./request.ts";
 export interface DirectRun {
   readonly scope: Scope;
   readonly key: string;
-  readonly input: RawInput;
+  /** The parts of the input. Default: none. */
+  readonly input?: RawInput;
   /** Stored for resumes without a client: ids, never secrets. */
   readonly context?: unknown;
   /** How long to wait for a running duplicate, in milliseconds. Default: the operation's. */
@@ -28,7 +29,7 @@ export function directRequest(context: EngineContext, operation: Operation, run:
   const { definition, identityName } = operation;
   const compare: Compare = definition.compare === "none" ? "none" : "input";
   let validated: Promise<ValidatedInput> | undefined;
-  const validate = () => (validated ??= validateInput(definition.input ?? {}, run.input, true));
+  const validate = () => (validated ??= validateInput(definition.input ?? {}, run.input ?? {}, true));
   const fingerprint = async (form: FingerprintForm) => {
     // An entry made from wire bytes can never be matched by a run that has none: a digest of nothing equals nothing.
     if (form.compare === "wire") return new Uint8Array();

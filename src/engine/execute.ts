@@ -119,6 +119,7 @@ async function takeTurns(
       await pause(clock, jittered(context, 4, suspicions, 50));
       continue;
     }
+    suspicions = 0;
     const leftMs = deadlineAtMs - clock.monotonicMs();
     if (leftMs <= 0 || !takePlace()) return { kind: "busy", retryAfterMs: turn.retryAfterMs };
     await pause(clock, Math.min(jittered(context, 20, round, 500), leftMs));

@@ -60,11 +60,13 @@ export function createOncekey<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
     capture: (given) => registry.define("capture", definition(given), engine),
     async run(operation, request) {
       lifecycle.admit();
+      refuseCapture(operation);
       return engine.execute(operation, directRequest(context, registry.known(operation), request));
     },
     async start() {
       if (lifecycle.phase === "closed") lifecycle.admit();
       checkTimes(context.settings);
+      checkStore(context.store);
       registry.check(context);
       await context.store.start();
       warnOfCaptures(registry.all());
@@ -88,10 +90,26 @@ function contextOf<Tx>(options: OncekeyOptions<Tx>): EngineContext {
   };
 }
 
+function checkStore(store: Store<unknown>): void {
+  if (typeof store?.start === "function" && typeof store.transaction === "function") return;
+  throw new OncekeyError(
+    "oncekey_config_invalid",
+    "createOncekey needs a store, such as postgresStore(fromPg(pool)). Nothing was started.",
+  );
+}
+
 function definedLate(): OncekeyError {
   return new OncekeyError(
     "oncekey_config_invalid",
     "Operations are defined before start(), so that start() can check all of them. Nothing was defined.",
+  );
+}
+
+function refuseCapture({ runKind, name }: Operation): void {
+  if (runKind !== "capture") return;
+  throw new OncekeyError(
+    "oncekey_config_invalid",
+    `Operation ${name} captures a handler that only its binding has. Nothing was run. Bind it, or make it a transaction or phases operation.`,
   );
 }
 

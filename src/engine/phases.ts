@@ -2,6 +2,7 @@ import { decodeValue, encodeValue } from "../core/codec.ts";
 import type { StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { derivedUuid } from "../core/intent.ts";
+import { isResponse } from "../core/response.ts";
 import { type Attempt, beginAttempt, Halted, step } from "./attempt.ts";
 import { makeCall } from "./call.ts";
 import { checkCall } from "./call-check.ts";
@@ -151,12 +152,18 @@ function phasesContext(attempt: Attempt, input: unknown): PhasesContext<unknown,
     scope: { tenant: entry.tenant, client: entry.client },
     context: entry.context === null ? null : decodeValue(entry.context),
     signal: lease.signal,
-    phase: (name, run) => phase(attempt, name, run),
-    call: (name, options) => call(attempt, name, options as CallOptions<unknown, unknown>) as never,
-    complete: (run) => complete(attempt, run),
+    phase: (name, run) => handled(phase(attempt, name, run)),
+    call: (name, options) => handled(call(attempt, name, options as CallOptions<unknown, unknown>)) as never,
+    complete: (run) => handled(complete(attempt, run)),
     now: () => new Date(entry.createdAt),
     uuid: (name) => derivedUuid(entry.seed, name),
   };
+}
+
+/** A step that the operation never awaited must not end the process when it fails. */
+function handled<T>(step: Promise<T>): Promise<T> {
+  step.catch(() => {});
+  return step;
 }
 
 function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>) => Promise<T>): Promise<T> {
@@ -170,7 +177,7 @@ function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>
       const { position, lease } = attempt;
       return recorded(
         await inTransaction(attempt, name, async (session) => {
-          const value = encodeValue(await run({ tx: session.tx, send: sendFrom(session, attempt.entry, name) }));
+          const value = phaseValue(name, await run({ tx: session.tx, send: sendFrom(session, attempt.entry, name) }));
           lease.check();
           const kept = await session.recordPhase(lease.id, lease.fence, { position, kind: "phase", name, value });
           if (!kept) throw new LeaseLost("another attempt took over");
@@ -181,7 +188,18 @@ function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>
   );
 }
 
-function call(attempt: Attempt, name: string, options: CallOptions<unknown, unknown>): Promise<unknown> {
+/** A refusal that a phase returned would be recorded as a value, and the operation would go on. */
+function phaseValue(name: string, value: unknown): Uint8Array {
+  if (isResponse(value)) {
+    throw new OncekeyError(
+      "oncekey_value_unsupported",
+      `Phase ${name} returned a response; only op.complete() answers. Its rows were rolled back. To refuse, return op.complete(async () => reject(…)).`,
+    );
+  }
+  return encodeValue(value);
+}
+
+async function call(attempt: Attempt, name: string, options: CallOptions<unknown, unknown>): Promise<unknown> {
   checkCall(name, options);
   return step(
     attempt,

@@ -4,6 +4,7 @@ import type { InputSchemas } from "../core/input.ts";
 import { checkOperation, type PolicyOperation } from "../core/policy.ts";
 import { type EngineContext, maxDurationOf } from "./context.ts";
 import type { CaptureDefinition, OperationOptions } from "./definition.ts";
+import { checkDefinition } from "./definition-check.ts";
 import type { Engine, Operation } from "./operation.ts";
 
 /** The operations of one instance. */
@@ -44,6 +45,7 @@ export function createRegistry(): Registry {
     check(context) {
       checkNamesDiffer(operations);
       for (const operation of operations) {
+        checkDefinition(operation);
         checkOperation(policyView(operation, context), context.settings, context.store.traits);
       }
     },

@@ -24,7 +24,8 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   busy: {
     code: "idempotency_in_progress",
     state: "in_progress",
-    detail: "The first request with this key is still running. Send the same request again with the same key.",
+    detail:
+      "The first request with this key has not finished; if its process died, another takes over when its lease ends. Send the same request again with the same key.",
   },
   unknown: {
     code: "idempotency_outcome_unknown",

@@ -1,4 +1,4 @@
-import { created, createOncekey, type PhasesContext } from "oncekey";
+import { created, createOncekey, type PhasesContext, reject } from "oncekey";
 import { idempotent } from "oncekey/fetch";
 import { type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
@@ -41,6 +41,20 @@ describe("code that a resume could not follow", () => {
   it.each(doubled)("is refused: one name for %s", async (_, code) => {
     const { run } = await running((op) => code(op).then(() => done(op)));
     await expect(run()).rejects.toMatchObject({ code: "oncekey_phase_duplicate" });
+  });
+
+  it("is refused: a response from a phase, which would be recorded as a value", async () => {
+    for (const answer of [reject(409, { code: "no" }), created("/a", {})]) {
+      const { run, store } = await running(async (op) => {
+        await op.phase("row", async ({ tx }) => {
+          await tx.insert("row", { a: 1 });
+          return answer;
+        });
+        return done(op);
+      });
+      await expect(run()).rejects.toMatchObject({ code: "oncekey_value_unsupported" });
+      expect(store.rows("row")).toHaveLength(0);
+    }
   });
 
   it("is refused: an end without op.complete, and what was committed stays", async () => {

@@ -1,6 +1,8 @@
 import { created, createOncekey, type OncekeyOptions } from "oncekey";
 import { type MemoryTransaction, memoryStore } from "oncekey/memory";
+import { postgresStore } from "oncekey/postgres";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { gate } from "../support/gate.ts";
 
 type Options = Partial<OncekeyOptions<MemoryTransaction>>;
@@ -80,6 +82,30 @@ describe("start() refuses what would break a promise", () => {
     }
   });
 
+  it("definitions that only types would have refused", async () => {
+    const schema = z.strictObject({ a: z.number() });
+    const wrong = [
+      { run: undefined },
+      { input: schema },
+      { input: { body: {} } },
+      { input: { header: schema } },
+      { input: 1 },
+    ];
+    for (const given of wrong) {
+      const once = instance();
+      once.transaction({ ...work, ...given } as never);
+      await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid" });
+    }
+  });
+
+  it("a missing store, or something else in its place", async () => {
+    for (const store of [undefined, {}, { query: () => {} }]) {
+      const once = createOncekey({ store: store as never });
+      await expect(once.start()).rejects.toMatchObject({ message: expect.stringMatching(/postgresStore\(fromPg/) });
+    }
+    expect(() => postgresStore({ query: () => {} } as never)).toThrow(/fromPg/);
+  });
+
   it("a transaction that may outlive its own retention", async () => {
     const once = instance({ retentionMs: 10_000, clientRetryWindowMs: 0 });
     once.transaction({ ...work, maxDurationMs: 10_000 });
@@ -140,6 +166,13 @@ describe("an instance's life", () => {
     await once.start();
     await expect(once.run(foreign, request)).rejects.toMatchObject({ code: "oncekey_operation_unknown" });
     expect(() => once.transaction(work)).toThrow(/before start/);
+  });
+
+  it("refuses to run a capture operation without its binding, before any claim", async () => {
+    const once = instance();
+    const operation = once.capture({ name: "a", version: 1 });
+    await once.start();
+    await expect(once.run(operation as never, request)).rejects.toMatchObject({ code: "oncekey_config_invalid" });
   });
 
   it("refuses a missing or malformed scope and key", async () => {

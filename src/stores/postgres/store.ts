@@ -1,3 +1,4 @@
+import { OncekeyError } from "../../core/errors.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
 import { encodeOutcome } from "../../core/outcome.ts";
 import type { Store, StoreTraits } from "../../core/store.ts";
@@ -37,6 +38,7 @@ type Part<Tx, Name extends keyof Store> = Pick<Store<Tx>, Name>;
  * renewals always find one. Raises `oncekey_config_invalid` for a bad schema name.
  */
 export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOptions = {}): Store<Tx> {
+  checkDriver(driver);
   const schema = options.schema ?? DEFAULT_SCHEMA;
   const runOn = statementRunner(driver, schema);
   const takeConnection = connectionTurns(driver);
@@ -63,6 +65,14 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
       return matched(rows);
     },
   };
+}
+
+function checkDriver(driver: unknown): void {
+  if (typeof (driver as Partial<Driver<unknown>> | undefined)?.run === "function") return;
+  throw new OncekeyError(
+    "oncekey_config_invalid",
+    "postgresStore needs a driver around your client: postgresStore(fromPg(pool)). Nothing was connected.",
+  );
 }
 
 function traitsOf<Tx>(driver: Driver<Tx>, control: Driver<unknown> | undefined): StoreTraits {
