@@ -41,6 +41,8 @@ export interface Attempt {
   /** Bounds of when the entry's clock was read, on the local monotonic clock. */
   readonly clockRead: ClockRead;
   readonly names: Set<string>;
+  /** Every step begun, so that those still under way at the attempt's end can fail unheard. */
+  readonly steps: Promise<unknown>[];
   position: number;
   /** The phase or call that is running now. */
   active: string | null;
@@ -83,6 +85,7 @@ export async function beginAttempt(context: EngineContext, operation: Operation,
     intents,
     clockRead: { sentAtMs, receivedAtMs },
     names: new Set(),
+    steps: [],
     position: 0,
     active: null,
     sent: false,

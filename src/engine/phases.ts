@@ -96,6 +96,8 @@ function completeMissing({ operation }: Attempt): OncekeyError {
 async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
   // A call that was left un-awaited must not be sent for an entry that is about to be given back.
   attempt.lease.lose("the attempt is over");
+  // Its failure is our doing and must not end the process.
+  for (const step of attempt.steps) step.catch(() => {});
   if (error instanceof Halted) return endHalted(attempt, error);
   const result = failureResult(error);
   // The lease is lost or the store is: nothing may be written any more, the lease lapses by itself.
@@ -152,17 +154,20 @@ function phasesContext(attempt: Attempt, input: unknown): PhasesContext<unknown,
     scope: { tenant: entry.tenant, client: entry.client },
     context: entry.context === null ? null : decodeValue(entry.context),
     signal: lease.signal,
-    phase: (name, run) => handled(phase(attempt, name, run)),
-    call: (name, options) => handled(call(attempt, name, options as CallOptions<unknown, unknown>)) as never,
-    complete: (run) => handled(complete(attempt, run)),
+    phase: (name, run) => begun(attempt, phase(attempt, name, run)),
+    call: (name, options) => begun(attempt, call(attempt, name, options as CallOptions<unknown, unknown>)) as never,
+    complete: (run) => begun(attempt, complete(attempt, run)),
     now: () => new Date(entry.createdAt),
     uuid: (name) => derivedUuid(entry.seed, name),
   };
 }
 
-/** A step that the operation never awaited must not end the process when it fails. */
-function handled<T>(step: Promise<T>): Promise<T> {
-  step.catch(() => {});
+/**
+ * Remembers a step. Its failure is silenced only at the attempt's end (see `endAttempt`): before that, one that nobody
+ * awaited must be heard, or the operation answers as if its phase had been committed.
+ */
+function begun<T>(attempt: Attempt, step: Promise<T>): Promise<T> {
+  attempt.steps.push(step);
   return step;
 }
 
