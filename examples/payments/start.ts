@@ -26,8 +26,9 @@ async function main(): Promise<void> {
     const lab = openLab(settings);
     const payments = await openPayments({ settings, ...stack, ...lab });
     try {
+      const app = createApp(payments, lab);
       const worker = settings.worker ? startWorker(payments) : null;
-      const server = await listen(createServer(createApp(payments, lab)), settings.port);
+      const server = await listen(createServer(app), settings.port);
       const api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       announce({ api, psp: stack.pspUrl, database: stack.databaseUrl, pid: process.pid }, settings);
       await stopRequested;
