@@ -27,11 +27,13 @@ const LOOK_EVERY_MS = 500;
 export async function startPsp(dir: string, port: number): Promise<PspProcess> {
   let running = await runningPsp(dir, port);
   const { url } = running;
-  let stopping = false;
+  const stopping = new AbortController();
+  const { signal } = stopping;
   const watch = (async () => {
-    while (!stopping) {
-      await sleep(LOOK_EVERY_MS, undefined, { ref: false });
-      if (stopping || isAlive(running)) continue;
+    while (!signal.aborted) {
+      // Woken by the stop: its timer does not keep the process alive, and nobody else may be left who does.
+      await sleep(LOOK_EVERY_MS, undefined, { ref: false, signal }).catch(() => undefined);
+      if (signal.aborted || isAlive(running)) continue;
       console.error(`The provider ended; starting it again at ${url}.`);
       running = await runningPsp(dir, Number(new URL(url).port)).catch((error) => {
         console.error(error instanceof Error ? error.message : error);
@@ -42,7 +44,7 @@ export async function startPsp(dir: string, port: number): Promise<PspProcess> {
   return {
     url,
     async stop() {
-      stopping = true;
+      stopping.abort();
       await Promise.race([watch, sleep(START_LIMIT_MS, undefined, { ref: false })]);
       await endProcess(running, 5_000);
     },
