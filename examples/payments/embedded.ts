@@ -3,6 +3,7 @@ import { chownSync, closeSync, existsSync, openSync, readFileSync, renameSync, r
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { type DataHome, runProgram, serverDirectory } from "./embedded-home.ts";
 import { publishJson, readJson } from "./ownership.ts";
@@ -75,6 +76,9 @@ async function adopt(home: DataHome, cluster: string, password: string): Promise
   return seen?.url ?? null;
 }
 
+const START_TRIES = 10;
+const START_PAUSE_MS = 500;
+
 async function start(home: DataHome, cluster: string, password: string): Promise<string> {
   const log = join(home.dir, "postgres.log");
   closeSync(openSync(log, "a", 0o600));
@@ -85,8 +89,12 @@ async function start(home: DataHome, cluster: string, password: string): Promise
     try {
       runProgram(home, "pg_ctl", ["-D", cluster, "-l", log, "-o", options, "-w", "-s", "start"], START_LIMIT_MS);
     } catch (cause) {
-      // Between asking for a free port and using it somebody else may have taken it.
-      if (attempt < 3) continue;
+      // Somebody else may have taken the port since it was free; and the children of a server that was killed hold its
+      // shared memory until they notice.
+      if (attempt < START_TRIES) {
+        await sleep(START_PAUSE_MS);
+        continue;
+      }
       throw new Error(`The embedded database did not start; its log is ${log}. The data is untouched.`, { cause });
     }
     const url = await until(START_LIMIT_MS, () => readyUrl(port, password));
