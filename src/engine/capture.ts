@@ -1,14 +1,16 @@
 import { pause } from "../core/clock.ts";
 import { encodeValue } from "../core/codec.ts";
 import type { StoredEntry } from "../core/entry.ts";
+import { sameDigest } from "../core/fingerprint.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type AnswerMeaning, meaningOf, NOT_BEGUN_STATUSES } from "../core/outcome-policy.ts";
 import { StoreFailure } from "../core/store.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { done, draftEntry, type EngineContext, jittered, type Turn } from "./context.ts";
-import type { CaptureDefinition, Origin } from "./definition.ts";
+import type { CaptureDefinition } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import type { Operation } from "./operation.ts";
+import { originOf } from "./origin.ts";
 import { ownedAttempt } from "./owned-attempt.ts";
 import type { CapturedHandler, OperationRequest } from "./request.ts";
 import { completionOf, storedForm } from "./settled-response.ts";
@@ -30,8 +32,7 @@ export async function claimCapture(
       ? await claimNew(context, operation, await draftEntry(context, operation, request, stored))
       : await claimAbandoned(context, operation, released);
   if (owned === null) return { kind: "again" };
-  const identity = Buffer.from(owned.entry.id).toString("hex");
-  const disown = context.sharing.own(identity, owned.entry.fingerprint);
+  const disown = context.sharing.own(owned.entry.id, owned.entry.fingerprint);
   try {
     return await runCaptured(context, operation, request.handler as CapturedHandler, owned).catch(unrecorded);
   } finally {
@@ -78,10 +79,6 @@ async function runCaptured(
     throw first.error;
   }
   return done(await settle(context, operation, lease, first.outcome));
-}
-
-function originOf({ id, key, tenant, client }: StoredEntry): Origin {
-  return { id: Buffer.from(id).toString("hex"), key, scope: { tenant, client } };
 }
 
 /** The fence does not reach what a handler writes: one whose lease ran out while it was claimed must not begin at all. */
@@ -167,7 +164,7 @@ async function stubbornly<T>(context: EngineContext, run: () => Promise<T>): Pro
 /** A completion whose answer was lost and that was sent again matches nothing the second time: the row tells. */
 async function finishedBy(context: EngineContext, { id, fence }: Owned["lease"]): Promise<boolean> {
   const entry = await context.store.read(id);
-  return entry?.completedAt != null && Buffer.compare(entry.fence, fence) === 0;
+  return entry?.completedAt != null && sameDigest(entry.fence, fence);
 }
 
 async function settleLate(

@@ -1,3 +1,4 @@
+import { sameDigest } from "../core/fingerprint.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
 import { type Session, StoreFailure } from "../core/store.ts";
 import { type Attempt, halt, step } from "./attempt.ts";
@@ -5,7 +6,7 @@ import type { Completed, PhaseStep } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import { sendFrom } from "./messages.ts";
 import { inTransaction } from "./phase-transaction.ts";
-import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
+import { completionOf, RollBackRejection, type SettledResponse, settleResponse } from "./settled-response.ts";
 
 /** `op.complete`: the last transaction of an attempt, business rows and outcome together. */
 export async function complete(
@@ -26,15 +27,6 @@ export async function complete(
   return {} as Completed;
 }
 
-/** A rejection whose rows are rolled back is stored in a second transaction; the fence keeps the entry ours in between. */
-class RollBackRejection extends Error {
-  readonly settled: SettledResponse;
-  constructor(settled: SettledResponse) {
-    super("rejected");
-    this.settled = settled;
-  }
-}
-
 async function completeOnce(
   attempt: Attempt,
   run: (session: Session<unknown>) => Promise<SettledResponse>,
@@ -51,6 +43,7 @@ async function completeOnce(
       return settled;
     });
   } catch (error) {
+    // The fence keeps the entry ours between the two transactions.
     if (error instanceof RollBackRejection) {
       return completeOnce(attempt, async () => ({ ...error.settled, rollsBack: false }));
     }
@@ -62,7 +55,7 @@ async function completeOnce(
 /** COMMIT was sent and its answer lost: finished under our fence means that it arrived. */
 async function confirmedOutcome({ context, lease }: Attempt, lost: StoreFailure): Promise<SettledResponse> {
   const entry = await context.store.read(lease.id).catch(() => null);
-  const ours = entry !== null && Buffer.compare(entry.fence, lease.fence) === 0;
+  const ours = entry !== null && sameDigest(entry.fence, lease.fence);
   if (!ours || entry.outcome === null || (entry.state !== "succeeded" && entry.state !== "failed")) throw lost;
   return { outcome: entry.outcome, state: entry.state, rollsBack: false };
 }

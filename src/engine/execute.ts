@@ -93,7 +93,7 @@ function waitingPlace({ sharing }: EngineContext, { identity }: OperationRequest
   let leave: (() => void) | null = null;
   return {
     take(): boolean {
-      leave ??= sharing.place(Buffer.from(identity.id).toString("hex"));
+      leave ??= sharing.place(identity.id);
       return leave !== null;
     },
     leave: () => leave?.(),
@@ -137,7 +137,7 @@ async function takeTurn(
   const skipsLookUp = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
   let unseen = round === 0;
   try {
-    const owner = context.sharing.owner(Buffer.from(request.identity.id).toString("hex"));
+    const owner = context.sharing.owner(request.identity.id);
     if (owner !== undefined) {
       const match = await matchRequest({ fingerprint: owner, wireDigest: null }, request.proof);
       if (match === "different") return done({ kind: "mismatch", state: "in_progress" });

@@ -36,8 +36,3 @@ export function failureResult(error: unknown): RunResult | null {
       );
   }
 }
-
-/** True for failures after which the same closure may simply run again: it was rolled back and has no outside effects. */
-export function isContention(error: unknown): boolean {
-  return error instanceof StoreFailure && error.kind === "contention";
-}

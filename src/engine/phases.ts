@@ -14,6 +14,7 @@ import { failureResult } from "./failures.ts";
 import { LeaseLost } from "./lease.ts";
 import { sendFrom } from "./messages.ts";
 import type { Operation } from "./operation.ts";
+import { originOf } from "./origin.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import type { OperationRequest } from "./request.ts";
 import { untilAborted } from "./until-aborted.ts";
@@ -61,7 +62,7 @@ async function runOwned(
   owned: Owned,
   input: () => unknown,
 ): Promise<Turn> {
-  const disown = context.sharing.own(Buffer.from(owned.entry.id).toString("hex"), owned.entry.fingerprint);
+  const disown = context.sharing.own(owned.entry.id, owned.entry.fingerprint);
   try {
     const attempt = await beginAttempt(context, operation, owned);
     return await runAttempt(attempt, input);
@@ -149,9 +150,7 @@ function phasesContext(attempt: Attempt, input: unknown): PhasesContext<unknown,
   const { entry, lease } = attempt;
   return {
     input,
-    id: Buffer.from(entry.id).toString("hex"),
-    key: entry.key,
-    scope: { tenant: entry.tenant, client: entry.client },
+    ...originOf(entry),
     context: entry.context === null ? null : decodeValue(entry.context),
     signal: lease.signal,
     phase: (name, run) => begun(attempt, phase(attempt, name, run)),

@@ -5,6 +5,7 @@ import { claimAbandoned, type Owned } from "./claim.ts";
 import { done, type EngineContext, maxDurationOf, type Turn } from "./context.ts";
 import type { CaptureDefinition } from "./definition.ts";
 import type { Operation } from "./operation.ts";
+import { originOf } from "./origin.ts";
 import { completionOf, settleResponse } from "./settled-response.ts";
 
 /** Reasons that an attempt wrote at its own end, so that asking about it is worth while at once. */
@@ -54,9 +55,7 @@ async function ask(context: EngineContext, operation: Operation, { entry, lease 
   const { reconcile: askHandler } = operation.definition as Required<AnyCapture>;
   try {
     return await askHandler({
-      id: Buffer.from(entry.id).toString("hex"),
-      scope: { tenant: entry.tenant, client: entry.client },
-      key: entry.key,
+      ...originOf(entry),
       context: entry.context === null ? null : decodeValue(entry.context),
       signal: lease.signal,
     });

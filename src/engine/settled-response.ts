@@ -15,6 +15,15 @@ export interface SettledResponse {
   readonly rollsBack: boolean;
 }
 
+/** Leaves a transaction whose business rows a rejection rolls back; the rejection is then stored in a second one. */
+export class RollBackRejection extends Error {
+  readonly settled: SettledResponse;
+  constructor(settled: SettledResponse) {
+    super("rejected");
+    this.settled = settled;
+  }
+}
+
 /** Reads a handler's return value. Raises `oncekey_response_invalid` and `oncekey_reject_required`. */
 export function settleResponse(returned: OperationResponse | Rejection): SettledResponse {
   if (returned?.kind === "rejection") {

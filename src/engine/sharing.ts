@@ -22,13 +22,11 @@ export interface Sharing {
   /** Waits for a leader's result, holding no connection. */
   join(run: SharedRun, timeoutMs: number): Promise<Joined>;
   /** A place among the waiters of an identity, for who polls; `null` where there is none left. */
-  place(identity: string): (() => void) | null;
+  place(id: Uint8Array): (() => void) | null;
   /** Marks an identity as owned by a request of this process, and takes that back. */
-  own(identity: string, fingerprint: Uint8Array): () => void;
+  own(id: Uint8Array, fingerprint: Uint8Array): () => void;
   /** The fingerprint of the request that owns the identity in this process, or `undefined`. */
-  owner(identity: string): Uint8Array | undefined;
-  /** How many leaders are running. */
-  readonly size: number;
+  owner(id: Uint8Array): Uint8Array | undefined;
 }
 
 /** Bounds for waiters of one process. */
@@ -44,9 +42,6 @@ export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
   const polling = new Map<string, number>();
   let waiters = 0;
   return {
-    get size() {
-      return runs.size;
-    },
     running: (shareKey) => runs.get(shareKey),
     lead(shareKey, run) {
       const promise = run().finally(() => runs.delete(shareKey));
@@ -66,7 +61,8 @@ export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
         waiters--;
       }
     },
-    place(identity) {
+    place(id) {
+      const identity = hex(id);
       const count = polling.get(identity) ?? 0;
       if (count >= limits.maxWaitersPerKey || waiters >= limits.maxWaiters) return null;
       polling.set(identity, count + 1);
@@ -78,15 +74,18 @@ export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
         else polling.set(identity, left);
       };
     },
-    own(identity, fingerprint) {
+    own(id, fingerprint) {
+      const identity = hex(id);
       owners.set(identity, fingerprint);
       return () => {
         if (owners.get(identity) === fingerprint) owners.delete(identity);
       };
     },
-    owner: (identity) => owners.get(identity),
+    owner: (id) => owners.get(hex(id)),
   };
 }
+
+const hex = (id: Uint8Array): string => Buffer.from(id).toString("hex");
 
 function within(clock: Clock, promise: Promise<RunResult>, timeoutMs: number): Promise<Joined> {
   return new Promise((resolve, reject) => {

@@ -1,27 +1,18 @@
-import { pause } from "../core/clock.ts";
 import { decide, type NewEntry } from "../core/entry.ts";
-import { matchRequest } from "../core/fingerprint.ts";
+import { matchRequest, sameDigest } from "../core/fingerprint.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
 import { orAbandoned } from "./abandon.ts";
-import {
-  done,
-  draftEntry,
-  type EngineContext,
-  jittered,
-  maxDurationOf,
-  type Turn,
-  transactionLimits,
-} from "./context.ts";
+import { done, draftEntry, type EngineContext, maxDurationOf, type Turn, transactionLimits } from "./context.ts";
 import type { TransactionDefinition } from "./definition.ts";
-import { failureResult, isContention } from "./failures.ts";
+import { failureResult } from "./failures.ts";
 import { LeaseLost } from "./lease.ts";
 import { sendFrom } from "./messages.ts";
 import type { Operation } from "./operation.ts";
+import { originOf } from "./origin.ts";
 import type { OperationRequest } from "./request.ts";
-import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
-
-const CONTENTION_TRIES = 5;
+import { completionOf, RollBackRejection, type SettledResponse, settleResponse } from "./settled-response.ts";
+import { uncontended } from "./uncontended.ts";
 
 /** One transaction's worth of work: everything it needs, and the entry it will insert. */
 interface Work {
@@ -42,15 +33,6 @@ class LeaveTransaction extends Error {
   }
 }
 
-/** Leaves a transaction whose business rows a rejection rolls back; the rejection is stored in a second one. */
-class RollBackRejection extends Error {
-  readonly settled: SettledResponse;
-  constructor(settled: SettledResponse) {
-    super("rejected");
-    this.settled = settled;
-  }
-}
-
 /** Runs a `transaction` operation whose identity had no entry a moment ago. */
 export async function runTransaction(
   context: EngineContext,
@@ -66,18 +48,10 @@ export async function runTransaction(
     draft: await draftEntry(context, operation, request, { input: null, context: null }),
     lockDigest: await proof.fingerprint(proof.ring.lockForm(proof.compare)),
   };
-  return untilUncontended(work, () => attempt(work, (session) => runHandler(work, session)));
-}
-
-/** Runs again after serialisation failures: the closure was rolled back and has no outside effects. */
-async function untilUncontended(work: Work, run: () => Promise<Turn>): Promise<Turn> {
-  for (let tried = 1; ; tried++) {
-    try {
-      return await run();
-    } catch (error) {
-      if (!isContention(error) || tried >= CONTENTION_TRIES) return failed(work, error);
-      await pause(work.context.settings.clock, jittered(work.context, 10, tried, 500));
-    }
+  try {
+    return await uncontended(context, () => attempt(work, (session) => runHandler(work, session)));
+  } catch (error) {
+    return failed(work, error);
   }
 }
 
@@ -87,7 +61,7 @@ async function attempt(work: Work, handle: (session: Session<unknown>) => Promis
   try {
     const outcome = await context.store.transaction(async (session) => {
       await own(work, session);
-      release = context.sharing.own(Buffer.from(request.identity.id).toString("hex"), draft.fingerprint);
+      release = context.sharing.own(request.identity.id, draft.fingerprint);
       const settled = await handle(session);
       if (settled.rollsBack) throw new RollBackRejection(settled);
       await insertOutcome(work, session, settled);
@@ -133,20 +107,17 @@ async function storeRejection(work: Work, settled: SettledResponse): Promise<Tur
 }
 
 async function runHandler(work: Work, session: Session<unknown>): Promise<SettledResponse> {
-  const { context, operation, request, draft } = work;
+  const { context, operation, draft } = work;
   const { run } = operation.definition as TransactionDefinition<unknown, Record<never, never>>;
   const { clock } = context.settings;
   const overdue = new AbortController();
   const giveUp = clock.after(maxDurationOf(operation), () => overdue.abort(new LeaseLost("maxDurationMs is over")));
   try {
     const send = sendFrom(session, draft, "transaction");
-    const { scope } = request.identity;
     const running = run({
       tx: session.tx,
       input: work.input as never,
-      id: Buffer.from(draft.id).toString("hex"),
-      key: draft.key,
-      scope,
+      ...originOf(draft),
       send,
       signal: overdue.signal,
     });
@@ -172,8 +143,7 @@ async function afterLostCommit(work: Work, error: StoreFailure): Promise<Turn> {
   const lost = done(failureResult(error) as { kind: "commit_unknown"; retryAfterMs: number });
   const entry = await work.context.store.read(work.request.identity.id).catch(() => null);
   if (entry === null) return lost;
-  const ours = Buffer.compare(entry.fence, work.draft.fence) === 0;
-  return ours && entry.outcome !== null
+  return sameDigest(entry.fence, work.draft.fence) && entry.outcome !== null
     ? done({ kind: "completed", outcome: entry.outcome as Outcome })
     : { kind: "again" };
 }

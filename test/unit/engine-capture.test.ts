@@ -13,8 +13,7 @@ import { type MemoryStore, type MemoryTransaction, memoryStore } from "oncekey/m
 import { createSweeper } from "oncekey/sweeper";
 import { fakeClock } from "oncekey/testing";
 import { describe, expect, it, vi } from "vitest";
-import { fingerprintRing, type RequestProof } from "../../src/core/fingerprint.ts";
-import { identityOf } from "../../src/core/identity.ts";
+import { runCaptured } from "../support/captured.ts";
 import { gate } from "../support/gate.ts";
 
 const LEASE_MS = 1_000;
@@ -37,7 +36,6 @@ const answer = (status: number, headers: Outcome["headers"] = []): Outcome => ({
 async function refunds(options: Options = {}) {
   const time = fakeClock();
   const store = memoryStore({ clock: time.now });
-  const ring = fingerprintRing();
   const worker = async () => {
     const own = Object.create(store) as MemoryStore;
     const once = createOncekey({
@@ -51,20 +49,7 @@ async function refunds(options: Options = {}) {
     const operation = once.capture({ name: "refunds.create", version: 1, maxDurationMs: MAX_MS, ...definition });
     await once.start();
     const run = (key: string, handler: () => Promise<Outcome>, payload = "a", waitMs = 0) => {
-      const fingerprint = async (form: Parameters<RequestProof["fingerprint"]>[0]) => ring.fingerprint(form, [payload]);
-      return operation.engine.execute(operation, {
-        identity: identityOf({ tenant: "acme", client: null }, "refunds.create", key),
-        proof: {
-          compare: "wire",
-          ring,
-          wireDigest: ring.fingerprint(ring.form("wire"), ["bytes", payload]),
-          fingerprint,
-        },
-        input: async () => undefined,
-        context: null,
-        waitMs,
-        handler,
-      });
+      return runCaptured(operation, { key, handler, payload, waitMs });
     };
     return { once, store: own, run, sweeper: createSweeper(once) };
   };

@@ -2,8 +2,7 @@ import { created, createOncekey, notDone, type Outcome, type Reconcile } from "o
 import { type MemoryStore, memoryStore } from "oncekey/memory";
 import { fakeClock } from "oncekey/testing";
 import { describe, expect, it, vi } from "vitest";
-import { fingerprintRing } from "../../src/core/fingerprint.ts";
-import { identityOf } from "../../src/core/identity.ts";
+import { runCaptured } from "../support/captured.ts";
 import { chargesWorld, LEASE_MS } from "../support/charges.ts";
 import { gate } from "../support/gate.ts";
 import { provider } from "../support/provider.ts";
@@ -14,7 +13,6 @@ const answer = (status: number): Outcome => ({ status, headers: [], body: new Ui
 function world(reconcile: Reconcile) {
   const time = fakeClock();
   const store = memoryStore({ clock: time.now });
-  const ring = fingerprintRing();
   const worker = async (own: { onPoint?: (point: string) => Promise<void>; timers?: boolean } = {}) => {
     // A stopped process: its clock goes on, its timers do not fire before it does.
     const clock = own.timers === false ? { ...time.clock, after: () => () => {} } : time.clock;
@@ -28,20 +26,7 @@ function world(reconcile: Reconcile) {
     });
     const operation = once.capture({ name: "refunds.create", version: 1, maxDurationMs: MAX_MS, reconcile });
     await once.start();
-    return (handler: () => Promise<Outcome>) =>
-      operation.engine.execute(operation, {
-        identity: identityOf({ tenant: "acme", client: null }, "refunds.create", "k"),
-        proof: {
-          compare: "wire",
-          ring,
-          wireDigest: ring.fingerprint(ring.form("wire"), ["bytes"]),
-          fingerprint: async (form) => ring.fingerprint(form, ["a"]),
-        },
-        input: async () => undefined,
-        context: null,
-        waitMs: 0,
-        handler,
-      });
+    return (handler: () => Promise<Outcome>) => runCaptured(operation, { handler });
   };
   return { time, worker };
 }

@@ -2,34 +2,17 @@ import { createOncekey, type Outcome } from "oncekey";
 import { memoryStore } from "oncekey/memory";
 import { fakeClock } from "oncekey/testing";
 import { describe, expect, it } from "vitest";
-import { fingerprintRing } from "../../src/core/fingerprint.ts";
-import { identityOf } from "../../src/core/identity.ts";
+import { runCaptured } from "../support/captured.ts";
 
 const answer = (status: number): Outcome => ({ status, headers: [], body: new Uint8Array() });
 
 async function world() {
   const time = fakeClock();
   const store = memoryStore({ clock: time.now });
-  const ring = fingerprintRing();
   const once = createOncekey({ store, clock: time.clock, leaseMs: 1_000, onError: () => {} });
   const operation = once.capture({ name: "mails.send", version: 1, maxDurationMs: 4_000, afterCrash: "runAgain" });
   await once.start();
-  const run = (handler: () => Promise<Outcome>) =>
-    time.advanceUntil(
-      operation.engine.execute(operation, {
-        identity: identityOf({ tenant: "acme", client: null }, "mails.send", "k"),
-        proof: {
-          compare: "wire",
-          ring,
-          wireDigest: ring.fingerprint(ring.form("wire"), ["bytes"]),
-          fingerprint: async (form) => ring.fingerprint(form, ["a"]),
-        },
-        input: async () => undefined,
-        context: null,
-        waitMs: 0,
-        handler,
-      }),
-    );
+  const run = (handler: () => Promise<Outcome>) => time.advanceUntil(runCaptured(operation, { handler }));
   return { time, run };
 }
 

@@ -2,8 +2,7 @@ import { createOncekey, happened, type Outcome, ok, type Reconcile, StoreFailure
 import { type MemoryStore, memoryStore } from "oncekey/memory";
 import { fakeClock } from "oncekey/testing";
 import { describe, expect, it, vi } from "vitest";
-import { fingerprintRing } from "../../src/core/fingerprint.ts";
-import { identityOf } from "../../src/core/identity.ts";
+import { runCaptured } from "../support/captured.ts";
 import { gate } from "../support/gate.ts";
 
 const answer = (status: number): Outcome => ({ status, headers: [], body: new Uint8Array() });
@@ -12,7 +11,6 @@ const down = () => Promise.reject(new StoreFailure("unavailable", "down"));
 function world(reconcile?: Reconcile) {
   const time = fakeClock();
   const store = memoryStore({ clock: time.now });
-  const ring = fingerprintRing();
   const worker = async () => {
     const own = Object.create(store) as MemoryStore;
     const once = createOncekey({ store: own, clock: time.clock, leaseMs: 1_000, onError: () => {} });
@@ -24,20 +22,7 @@ function world(reconcile?: Reconcile) {
       ...(reconcile && { reconcile }),
     });
     await once.start();
-    const run = (handler: () => Promise<Outcome>, waitMs = 0) =>
-      operation.engine.execute(operation, {
-        identity: identityOf({ tenant: "acme", client: null }, "refunds.create", "k"),
-        proof: {
-          compare: "wire",
-          ring,
-          wireDigest: ring.fingerprint(ring.form("wire"), ["bytes"]),
-          fingerprint: async (form) => ring.fingerprint(form, ["a"]),
-        },
-        input: async () => undefined,
-        context: null,
-        waitMs,
-        handler,
-      });
+    const run = (handler: () => Promise<Outcome>, waitMs = 0) => runCaptured(operation, { handler, waitMs });
     return { store: own, run };
   };
   return { time, worker };

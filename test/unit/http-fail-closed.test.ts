@@ -7,8 +7,7 @@ import { idempotent as fastifyIdempotent } from "oncekey/fastify";
 import { idempotent as fetchIdempotent } from "oncekey/fetch";
 import { memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
-import { fingerprintRing } from "../../src/core/fingerprint.ts";
-import { identityOf } from "../../src/core/identity.ts";
+import { runCaptured } from "../support/captured.ts";
 import { gate } from "../support/gate.ts";
 
 const scope = () => ({ tenant: "acme", client: null });
@@ -96,22 +95,12 @@ describe("keys of the whole account", () => {
 
 describe("a duplicate of a captured run that answers 5xx", () => {
   it("is not given the headers that belong to the first caller", async () => {
-    const ring = fingerprintRing();
     const once = createOncekey({ store: memoryStore() });
     const operation = once.capture({ name: "refunds", version: 1, reconcile: async () => ({ kind: "not_done" }) });
     await once.start();
     const finish = gate();
     const run = () =>
-      operation.engine.execute(operation, {
-        identity: identityOf(scope(), "refunds", "k"),
-        proof: {
-          compare: "wire",
-          ring,
-          wireDigest: ring.fingerprint(ring.form("wire"), ["bytes"]),
-          fingerprint: async (form) => ring.fingerprint(form, ["a"]),
-        },
-        input: async () => undefined,
-        context: null,
+      runCaptured(operation, {
         waitMs: 1_000,
         handler: async (): Promise<Outcome> => {
           await finish.promise;
