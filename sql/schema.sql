@@ -27,6 +27,9 @@ CREATE TABLE oncekey.entry (
   input bytea,
   context bytea,
   outcome bytea,
+  sweep_at timestamp with time zone,
+  settles_at timestamp with time zone,
+  correlation text,
   CONSTRAINT entry_pkey PRIMARY KEY (id),
   CONSTRAINT entry_attempt CHECK ((attempt >= 1)),
   CONSTRAINT entry_client_length CHECK ((char_length(client) <= 255)),
@@ -44,6 +47,21 @@ CREATE TABLE oncekey.entry (
   CONSTRAINT entry_tombstone CHECK ((tombstone_until >= expires_at))
 ) WITH (fillfactor=100,autovacuum_vacuum_scale_factor=0.02,autovacuum_analyze_scale_factor=0.05);
 
+CREATE TABLE oncekey.inbox (
+  received_at timestamp with time zone NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  id bytea NOT NULL,
+  tenant text NOT NULL,
+  source text NOT NULL,
+  delivery text NOT NULL,
+  value bytea,
+  CONSTRAINT inbox_pkey PRIMARY KEY (id),
+  CONSTRAINT inbox_delivery_length CHECK (((char_length(delivery) >= 1) AND (char_length(delivery) <= 512))),
+  CONSTRAINT inbox_id_length CHECK ((octet_length(id) = 32)),
+  CONSTRAINT inbox_source_length CHECK (((char_length(source) >= 1) AND (char_length(source) <= 255))),
+  CONSTRAINT inbox_tenant_length CHECK (((char_length(tenant) >= 1) AND (char_length(tenant) <= 255)))
+) WITH (fillfactor=100,autovacuum_vacuum_scale_factor=0.02);
+
 CREATE TABLE oncekey.intent (
   started_at timestamp with time zone NOT NULL,
   generation integer NOT NULL,
@@ -53,11 +71,14 @@ CREATE TABLE oncekey.intent (
   request_digest bytea NOT NULL,
   state text NOT NULL DEFAULT 'open'::text,
   fence bytea NOT NULL,
+  settles_at timestamp with time zone,
+  form text,
   CONSTRAINT intent_pkey PRIMARY KEY (entry_id, call, generation),
   CONSTRAINT intent_entry_fkey FOREIGN KEY (entry_id) REFERENCES oncekey.entry(id),
   CONSTRAINT intent_call_length CHECK (((char_length(call) >= 1) AND (char_length(call) <= 255))),
   CONSTRAINT intent_derived_key_length CHECK (((char_length(derived_key) >= 1) AND (char_length(derived_key) <= 255))),
   CONSTRAINT intent_fence_length CHECK ((octet_length(fence) = 16)),
+  CONSTRAINT intent_form CHECK ((form = ANY (ARRAY['dedupes'::text, 'cancel'::text, 'settles'::text, 'never'::text]))),
   CONSTRAINT intent_generation CHECK ((generation >= 1)),
   CONSTRAINT intent_request_digest_length CHECK ((octet_length(request_digest) = 32)),
   CONSTRAINT intent_state CHECK ((state = ANY (ARRAY['open'::text, 'settled'::text, 'cancelled'::text])))
@@ -81,13 +102,20 @@ CREATE TABLE oncekey.outbox (
   id text NOT NULL,
   topic text NOT NULL,
   tenant text NOT NULL,
-  entry_id bytea NOT NULL,
+  entry_id bytea,
   key text,
   order_by text,
   payload text NOT NULL,
+  delivered_at timestamp with time zone,
+  fence bytea,
+  client text,
+  context bytea,
+  correlation text,
+  reason text,
   CONSTRAINT outbox_pkey PRIMARY KEY (id),
   CONSTRAINT outbox_attempts CHECK ((attempts >= 0)),
-  CONSTRAINT outbox_state CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
+  CONSTRAINT outbox_delivered_at CHECK (((state = 'delivered'::text) = (delivered_at IS NOT NULL))),
+  CONSTRAINT outbox_state CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'dead'::text]))),
   CONSTRAINT outbox_topic_length CHECK (((char_length(topic) >= 1) AND (char_length(topic) <= 255)))
 );
 
@@ -104,6 +132,56 @@ CREATE TABLE oncekey.phase (
   CONSTRAINT phase_position CHECK (("position" >= 0))
 );
 
+CREATE TABLE oncekey.producer (
+  moved_at timestamp with time zone NOT NULL,
+  epoch bigint NOT NULL,
+  sequence bigint NOT NULL,
+  id bytea NOT NULL,
+  tenant text NOT NULL,
+  source text NOT NULL,
+  producer text NOT NULL,
+  CONSTRAINT producer_pkey PRIMARY KEY (id),
+  CONSTRAINT producer_epoch CHECK ((epoch >= 0)),
+  CONSTRAINT producer_id_length CHECK ((octet_length(id) = 32)),
+  CONSTRAINT producer_sequence CHECK ((sequence >= 0))
+) WITH (fillfactor=80,autovacuum_vacuum_scale_factor=0.02);
+
+CREATE TABLE oncekey.resolution (
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  resolved_at timestamp with time zone NOT NULL,
+  status integer,
+  forced boolean NOT NULL,
+  entry_id bytea NOT NULL,
+  verdict text NOT NULL,
+  resolved_by text NOT NULL,
+  state_before text NOT NULL,
+  reason_before text,
+  open_intents text NOT NULL,
+  note text,
+  CONSTRAINT resolution_pkey PRIMARY KEY (seq),
+  CONSTRAINT resolution_by_length CHECK (((char_length(resolved_by) >= 1) AND (char_length(resolved_by) <= 255))),
+  CONSTRAINT resolution_verdict CHECK ((verdict = ANY (ARRAY['succeeded'::text, 'failed'::text, 'released'::text])))
+);
+
+CREATE TABLE oncekey.subject (
+  moved_at timestamp with time zone NOT NULL,
+  version bigint NOT NULL,
+  id bytea NOT NULL,
+  tenant text NOT NULL,
+  source text NOT NULL,
+  subject text NOT NULL,
+  CONSTRAINT subject_pkey PRIMARY KEY (id),
+  CONSTRAINT subject_id_length CHECK ((octet_length(id) = 32))
+) WITH (fillfactor=80,autovacuum_vacuum_scale_factor=0.02);
+
+CREATE TABLE oncekey.sweep_target (
+  seen_at timestamp with time zone NOT NULL,
+  operation_version integer NOT NULL,
+  operation text NOT NULL,
+  run_kind text NOT NULL,
+  CONSTRAINT sweep_target_pkey PRIMARY KEY (operation, run_kind, operation_version)
+) WITH (fillfactor=50);
+
 CREATE INDEX entry_lease ON oncekey.entry USING btree (lease_until) WHERE (state = 'in_progress'::text);
 
 CREATE INDEX entry_purge ON oncekey.entry USING btree ((
@@ -111,3 +189,19 @@ CASE
     WHEN outcome_gone THEN GREATEST(expires_at, tombstone_until)
     ELSE expires_at
 END)) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX entry_sweep ON oncekey.entry USING btree (sweep_at) WHERE (sweep_at IS NOT NULL);
+
+CREATE INDEX inbox_purge ON oncekey.inbox USING btree (expires_at);
+
+CREATE INDEX outbox_dead ON oncekey.outbox USING btree (topic) WHERE (state = 'dead'::text);
+
+CREATE INDEX outbox_due ON oncekey.outbox USING btree (available_at, seq) WHERE ((state = 'pending'::text) AND (order_by IS NULL));
+
+CREATE INDEX outbox_order ON oncekey.outbox USING btree (tenant, order_by, seq) WHERE ((order_by IS NOT NULL) AND (state <> 'delivered'::text));
+
+CREATE INDEX outbox_ordered_due ON oncekey.outbox USING btree (available_at, seq) WHERE ((state = 'pending'::text) AND (order_by IS NOT NULL));
+
+CREATE INDEX outbox_purge ON oncekey.outbox USING btree (delivered_at) WHERE (state = 'delivered'::text);
+
+CREATE INDEX resolution_entry ON oncekey.resolution USING btree (entry_id);

@@ -16,6 +16,8 @@ fenced AS (
     outcome_gone = false,
     lease_until = NULL,
     not_before = NULL,
+    sweep_at = NULL,
+    settles_at = NULL,
     completed_at = clock_timestamp(),
     expires_at = clock_timestamp() + $6::float8 * interval '1 millisecond',
     tombstone_until =

@@ -7,7 +7,10 @@ SELECT
   (extract(epoch FROM not_before) * 1000)::float8 AS not_before,
   (extract(epoch FROM completed_at) * 1000)::float8 AS completed_at,
   (extract(epoch FROM expires_at) * 1000)::float8 AS expires_at,
-  (extract(epoch FROM tombstone_until) * 1000)::float8 AS tombstone_until
+  (extract(epoch FROM tombstone_until) * 1000)::float8 AS tombstone_until,
+  (extract(epoch FROM sweep_at) * 1000)::float8 AS sweep_at,
+  (extract(epoch FROM settles_at) * 1000)::float8 AS settles_at,
+  correlation
 FROM oncekey.entry
 WHERE key = $1::text
   AND ($2::text IS NULL OR tenant = $2::text)

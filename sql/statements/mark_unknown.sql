@@ -13,6 +13,8 @@ SET
   reason = $3::text,
   -- The end of its last lease stays known: only long after it may "nothing happened" be believed.
   not_before = greatest(lease_until, not_before),
+  settles_at = greatest(lease_until, not_before) + $8::float8 * interval '1 millisecond',
+  sweep_at = clock_timestamp() + $7::float8 * interval '1 millisecond',
   lease_until = NULL,
   status = coalesce($4::int, status),
   outcome = coalesce($5::bytea, outcome)

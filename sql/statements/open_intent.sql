@@ -13,13 +13,20 @@ fenced AS MATERIALIZED (
   FOR NO KEY UPDATE OF entry
 ),
 opened AS (
-  INSERT INTO oncekey.intent AS i (entry_id, call, generation, derived_key, request_digest, fence, started_at)
-  SELECT id, $3::text, $4::int, $5::text, $6::bytea, $2::bytea, clock_timestamp() FROM fenced
+  INSERT INTO oncekey.intent AS i (
+    entry_id, call, generation, derived_key, request_digest, fence, form, started_at, settles_at
+  )
+  SELECT
+    id, $3::text, $4::int, $5::text, $6::bytea, $2::bytea, $8::text, clock_timestamp(),
+    clock_timestamp() + $9::float8 * interval '1 millisecond'
+  FROM fenced
   ON CONFLICT (entry_id, call, generation)
-    DO UPDATE SET started_at = excluded.started_at, fence = excluded.fence WHERE i.state = 'open'
-  RETURNING call, generation, derived_key, request_digest, state, started_at
+    DO UPDATE SET started_at = excluded.started_at, settles_at = excluded.settles_at, fence = excluded.fence
+    WHERE i.state = 'open'
+  RETURNING call, generation, derived_key, request_digest, state, form, started_at, settles_at
 )
 SELECT
-  call, generation, derived_key, request_digest, state,
-  (extract(epoch FROM clock_timestamp() - started_at) * 1000)::float8 AS age_ms
+  call, generation, derived_key, request_digest, state, form,
+  (extract(epoch FROM clock_timestamp() - started_at) * 1000)::float8 AS age_ms,
+  (extract(epoch FROM settles_at - clock_timestamp()) * 1000)::float8 AS settles_in_ms
 FROM opened;

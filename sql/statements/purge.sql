@@ -16,7 +16,7 @@ deleted AS (
 ),
 emptied AS (
   UPDATE oncekey.entry AS e
-  SET outcome = NULL, outcome_gone = true, input = NULL, context = NULL
+  SET outcome = NULL, outcome_gone = true, input = NULL, context = NULL, correlation = NULL
   FROM due
   WHERE e.id = due.id AND due.stays
   RETURNING e.id

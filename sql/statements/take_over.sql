@@ -13,7 +13,10 @@ SET
   fence = $5::bytea,
   attempt = attempt + 1,
   lease_until = clock_timestamp() + $6::float8 * interval '1 millisecond',
-  not_before = NULL
+  not_before = NULL,
+  -- Both spoke of the attempts before; how this one ends says when to look again.
+  sweep_at = NULL,
+  settles_at = NULL
 FROM limits
 WHERE id = $1::bytea
   AND fence = $2::bytea
@@ -24,12 +27,14 @@ WHERE id = $1::bytea
 RETURNING
   -- entry columns
   id, tenant, client, operation, key, run_kind, operation_version, state, fingerprint, wire_digest, fence, seed,
-  attempt, recovery_point, reason, status, outcome, outcome_gone, input, context,
+  attempt, recovery_point, reason, status, outcome, outcome_gone, input, context, correlation,
   (extract(epoch FROM created_at) * 1000)::float8 AS created_at,
   (extract(epoch FROM completed_at) * 1000)::float8 AS completed_at,
   (extract(epoch FROM expires_at) * 1000)::float8 AS expires_at,
   (extract(epoch FROM clock_timestamp() - created_at) * 1000)::float8 AS age_ms,
   coalesce(extract(epoch FROM greatest(lease_until, not_before) - clock_timestamp()) * 1000, 0)::float8 AS claimable_in_ms,
   coalesce(expires_at <= clock_timestamp(), false) AS expired,
-  coalesce(expires_at <= clock_timestamp() AND tombstone_until > clock_timestamp(), false) AS tombstoned
+  coalesce(expires_at <= clock_timestamp() AND tombstone_until > clock_timestamp(), false) AS tombstoned,
+  (extract(epoch FROM sweep_at - clock_timestamp()) * 1000)::float8 AS sweep_in_ms,
+  (extract(epoch FROM settles_at - clock_timestamp()) * 1000)::float8 AS settles_in_ms
   -- end of entry columns;

@@ -30,6 +30,8 @@ export interface NewEntry {
   readonly input: Uint8Array | null;
   /** The declared context (value codec): ids the worker needs, never secrets. */
   readonly context: Uint8Array | null;
+  /** What ties the request to its caller's logs (`traceparent`, else `X-Request-Id`); `null` where it brought none. */
+  readonly correlation: string | null;
 }
 
 /** What the database clock said in the statement that read the row. Nothing is ever compared with a local clock. */
@@ -45,6 +47,10 @@ export interface EntryClock {
   readonly expired: boolean;
   /** Retention is over but a tombstone still stands: a late retry is refused, not run. */
   readonly tombstoned: boolean;
+  /** Milliseconds until the sweeper looks at an entry that is not in progress; `null`: only a retry or a person does. */
+  readonly sweepInMs: number | null;
+  /** Milliseconds until "nothing happened" may be believed of the entry itself; `null`: nobody can say. */
+  readonly settlesInMs: number | null;
 }
 
 /** A stored entry, as a store returns it. */
@@ -105,7 +111,7 @@ export function decide(entry: StoredEntry | null, match: Match, taker: Taker): D
   if (match === "version_unknown") return { kind: "version_unknown" };
   if (match === "different") return { kind: "mismatch", state: entry.state };
   if (finished) return decideFinished(entry);
-  if (entry.state === "needs_recovery") return unknown(entry, entry.reason ?? "needs recovery");
+  if (entry.state === "needs_recovery" && !isAskable(entry)) return unknown(entry, entry.reason ?? "needs recovery");
   return decideUnfinished(entry, taker);
 }
 
@@ -114,6 +120,22 @@ function decideFinished(entry: StoredEntry): Decision {
   return gone || entry.outcome === null
     ? { kind: "gone", state: entry.state }
     : { kind: "replay", outcome: entry.outcome };
+}
+
+const LEFT = "gave_up: left in progress";
+
+/** Why an entry needs recovery whose owners were gone, each without a word, so many times: a run that kills its process. */
+export function leftInProgress(attempts: number): string {
+  return `${LEFT} by ${attempts} attempts`;
+}
+
+/**
+ * Whether a retry may go on with an entry that was given up, as the sweeper does when its time comes: something can still
+ * be found out, and the last lease is over. A run that kills its process waits for that time whoever comes.
+ */
+function isAskable({ runKind, reason, clock }: StoredEntry): boolean {
+  if (runKind !== "phases" || clock.sweepInMs === null || clock.claimableInMs > 0) return false;
+  return !reason?.startsWith(LEFT) || clock.sweepInMs <= 0;
 }
 
 function decideUnfinished(entry: StoredEntry, taker: Taker): Decision {

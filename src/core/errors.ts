@@ -69,6 +69,11 @@ export const codes = {
   oncekey_value_unsupported: developer("A recorded value is outside what the codec keeps"),
   oncekey_input_unstable: developer("The input schema is not deterministic"),
   oncekey_stream_refused: developer("A streamed or upgraded answer cannot be replayed"),
+  oncekey_topic_unknown: developer("The topic of a message is not declared"),
+  oncekey_message_too_large: developer("The payload of a message is too large"),
+  oncekey_message_undelivered: developer("A message was not delivered"),
+  oncekey_delivery_invalid: developer("A delivery lacks what identifies it"),
+  oncekey_webhook_invalid: developer("The webhook endpoint is not configured soundly"),
   oncekey_driver_missing: developer("No database driver is installed"),
   oncekey_store_broken: developer("The store answered something impossible"),
 } as const satisfies Record<string, ClientCode | DeveloperCode>;

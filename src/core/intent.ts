@@ -22,13 +22,24 @@ export interface NewIntent {
   readonly derivedKey: string;
   /** SHA-256 of the encoded request: arguments that changed on resume are caught by it. */
   readonly requestDigest: Uint8Array;
+  /** The form in which the call was sent; code of another form must not settle it. */
+  readonly form: RecoverForm;
+  /** How long after its commit "none" may be believed, in milliseconds; `null`: no time was declared. */
+  readonly settlesWithinMs: number | null;
 }
 
+/** The forms of `recover`, as they are stored. */
+export type RecoverForm = "dedupes" | "cancel" | "settles" | "never";
+
 /** A stored intent. `open` until its call's result is recorded (`settled`) or it was made impossible (`cancelled`). */
-export interface Intent extends NewIntent {
+export interface Intent extends Omit<NewIntent, "form" | "settlesWithinMs"> {
   readonly state: "open" | "settled" | "cancelled";
+  /** `null`: written by a release that did not store it. */
+  readonly form: RecoverForm | null;
   /** Milliseconds since it was (last) committed, by the database's clock. */
   readonly ageMs: number;
+  /** Milliseconds until "none" may be believed of it (0 or less: now), or `null`: no time was declared. */
+  readonly settlesInMs: number | null;
 }
 
 /** All that is recorded for an entry. */
@@ -38,17 +49,26 @@ export interface Journal {
 }
 
 /**
+ * How a derived key is spelled, all three from one digest: `base64url`: 43 characters, 256 bits; `uuid`: 36 characters,
+ * RFC 9562 version 8, 122 bits; `hex`: 32 characters, 128 bits. Which provider takes which: `providerKeyLimits`.
+ */
+export type KeyForm = "base64url" | "uuid" | "hex";
+
+/**
  * The key that one outside call carries: a function of the identity, the *stored* fingerprint, the call and its
  * generation. The fingerprint is part of it because after a purge the same client key may come with another payload,
- * which must not fetch the old authorization. 43 characters of base64url, within what providers accept.
+ * which must not fetch the old authorization.
  */
 export function derivedKey(
   entry: { id: Uint8Array; fingerprint: Uint8Array },
   call: string,
   generation: number,
+  form: KeyForm = "base64url",
 ): string {
   const parts = [entry.id, entry.fingerprint, call, String(generation)];
-  return createHash("sha256").update(frame(DERIVED_KEY_VERSION, parts)).digest("base64url");
+  const digest = createHash("sha256").update(frame(DERIVED_KEY_VERSION, parts)).digest();
+  if (form === "base64url") return digest.toString("base64url");
+  return form === "uuid" ? uuidOf(digest) : digest.toString("hex", 0, 16);
 }
 
 /** SHA-256 of a call's encoded request. */
@@ -64,11 +84,18 @@ const DERIVED_UUID_VERSION = 1;
  * every resume and unpredictable elsewhere.
  */
 export function derivedUuid(seed: Uint8Array, name: string): string {
-  const digest = createHash("sha256")
-    .update(frame(DERIVED_UUID_VERSION, [seed, name]))
-    .digest();
-  digest[6] = ((digest[6] as number) & 0x0f) | 0x80;
-  digest[8] = ((digest[8] as number) & 0x3f) | 0x80;
-  const hex = digest.toString("hex", 0, 16);
+  return uuidOf(
+    createHash("sha256")
+      .update(frame(DERIVED_UUID_VERSION, [seed, name]))
+      .digest(),
+  );
+}
+
+/** The first 122 free bits of a digest as a UUID of version 8. */
+function uuidOf(digest: Buffer): string {
+  const bytes = Buffer.from(digest.subarray(0, 16));
+  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
+  const hex = bytes.toString("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }

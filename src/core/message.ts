@@ -16,8 +16,13 @@ export interface NewMessage {
   readonly orderBy: string | null;
   readonly delayMs: number;
   readonly tenant: string;
-  /** The entry it was sent from. */
-  readonly entryId: Uint8Array;
+  readonly client: string | null;
+  /** The entry it was sent from; `null` where a delivery's handler sent it. */
+  readonly entryId: Uint8Array | null;
+  /** The context that the operation's request declared (value codec, sealed): ids, never secrets. */
+  readonly context: Uint8Array | null;
+  /** What ties it to the request's logs. */
+  readonly correlation: string | null;
 }
 
 /**

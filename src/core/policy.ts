@@ -24,6 +24,7 @@ export interface PolicyOperation {
   readonly version: number;
   readonly aliases: readonly string[];
   readonly maxDurationMs: number;
+  readonly maxAttempts: number;
   readonly retentionMs: number;
   readonly waitMs: number;
   readonly replayHeaders: readonly string[];
@@ -59,6 +60,9 @@ export function checkOperation(operation: PolicyOperation, times: PolicyTimes, t
   requireDuration(`${of}retentionMs`, operation.retentionMs, RETENTION_MAX_MS);
   requireDuration(`${of}waitMs`, operation.waitMs, LONGEST_MS);
   if (operation.maxDurationMs < 1) refuse(`${of}maxDurationMs must be at least 1`);
+  if (!Number.isInteger(operation.maxAttempts) || operation.maxAttempts < 1) {
+    refuse(`${of}maxAttempts must be a whole number from 1`);
+  }
   checkRetention(of, operation.retentionMs, times.clientRetryWindowMs, operation.waitMs);
   // A transaction that sleeps past its retention could insert an outcome that other code stored and purged meanwhile.
   if (operation.runKind === "transaction" && operation.retentionMs <= operation.maxDurationMs) {

@@ -1,3 +1,5 @@
+import type { RecoverForm } from "./intent.ts";
+
 /** What looking up an outside call at the other side gave. */
 export type Found<Value> =
   | { readonly kind: "found"; readonly value: Value }
@@ -37,7 +39,10 @@ export interface CallArguments<Request> {
 /** Asks the other side what became of a key. */
 export type Find<Request, Value> = (call: CallArguments<Request>) => Promise<Found<Value>>;
 
-/** Makes a key useless at the other side, so that nothing sent under it can land later. */
+/**
+ * Makes a key useless at the other side, so that nothing sent under it can land later. One that learns that the call has
+ * landed throws, unless `find` shows that at once: where look-ups lag, "cancelled" would have it made a second time.
+ */
 export type Cancel<Request> = (call: CallArguments<Request>) => Promise<void>;
 
 /** The other side guarantees one effect per key for `forMs` from the claim, concurrent calls included. */
@@ -45,12 +50,16 @@ export interface RecoverByDedupe<Request, Value> {
   readonly dedupes: { readonly forMs: number };
   /** Asked once the window is over; without it the entry then needs recovery. */
   readonly find?: Find<Request, Value>;
+  /** For operators only: how long after it was sent a call may still land. Default: unknown, they must insist. */
+  readonly settlesWithinMs?: number;
 }
 
 /** "None" is made true by cancelling the old key; the next call uses a new one. Needs no timing assumption. */
 export interface RecoverByCancel<Request, Value> {
   readonly find: Find<Request, Value>;
   readonly cancel: Cancel<Request>;
+  /** For operators only: how long after it was sent a call may still land. Default: unknown, they must insist. */
+  readonly settlesWithinMs?: number;
 }
 
 /**
@@ -65,6 +74,8 @@ export interface RecoverBySettling<Request, Value> {
 /** Never repeated: an unknown outcome goes to `needs_recovery`. */
 export interface RecoverNever {
   readonly atMostOnce: true;
+  /** For operators only: how long after it was sent the call may still land. Default: unknown, they must insist. */
+  readonly settlesWithinMs?: number;
 }
 
 /** How an outside call is settled when its answer is missing. One form must be chosen; there is no default. */
@@ -73,3 +84,12 @@ export type Recover<Request, Value> =
   | RecoverByCancel<Request, Value>
   | RecoverBySettling<Request, Value>
   | RecoverNever;
+
+/** The form of a call's recovery, as its intent stores it. */
+export function formOf<Request, Value>(recover: Recover<Request, Value>): RecoverForm {
+  // By what is defined, not by what is there: JavaScript may spell an option out as undefined.
+  const given = recover as { readonly dedupes?: unknown; readonly cancel?: unknown; readonly atMostOnce?: unknown };
+  if (given.dedupes !== undefined) return "dedupes";
+  if (given.cancel !== undefined) return "cancel";
+  return given.atMostOnce === undefined ? "settles" : "never";
+}

@@ -1,7 +1,12 @@
+import type { Completion } from "./completion.ts";
+import type { KnownDelivery, NewDelivery, Producer, Subject } from "./delivery.ts";
 import type { EntryState, NewEntry, RunKind, StoredEntry } from "./entry.ts";
 import type { Intent, Journal, JournalRecord, NewIntent } from "./intent.ts";
 import type { NewMessage } from "./message.ts";
+import type { OutboxStore } from "./outbox.ts";
 import type { Outcome } from "./outcome.ts";
+import type { Resolution, Resolved } from "./resolution.ts";
+import type { SequenceNumber } from "./sequence.ts";
 
 /** What went wrong in a store, sorted by what the engine must do about it. */
 export type StoreFailureKind =
@@ -39,16 +44,6 @@ export class TransactionAbandoned extends Error {
   override readonly name = "TransactionAbandoned";
 }
 
-/** How an entry ends, or what is provisionally known of it. */
-export interface Completion {
-  readonly state: "succeeded" | "failed";
-  readonly outcome: Outcome;
-  /** How long the outcome is kept, counted from now. */
-  readonly retentionMs: number;
-  /** How much longer a tombstone refuses late retries; 0: none. */
-  readonly tombstoneMs: number;
-}
-
 /** Time limits of one transaction, set for that transaction only. */
 export interface TransactionLimits {
   readonly lockTimeoutMs: number;
@@ -63,7 +58,7 @@ export type LockResult = "owner" | "busy" | "mismatch";
  * One open transaction: the caller's own object and the statements Oncekey adds to it. Every fenced statement must have
  * matched before the transaction may commit; a `false` obliges the caller to throw, which rolls it back.
  */
-export interface Session<Tx> {
+export interface Session<Tx> extends ArrivalSession {
   readonly tx: Tx;
   /** The first statement of a `transaction` run: sets the limits and takes the locks, without waiting. */
   lock(id: Uint8Array, lockDigest: Uint8Array, limits: TransactionLimits): Promise<LockResult>;
@@ -84,6 +79,31 @@ export interface Session<Tx> {
   complete(id: Uint8Array, fence: Uint8Array, completion: Completion): Promise<boolean>;
   /** Writes an outbox row. */
   send(message: NewMessage): Promise<void>;
+}
+
+/** What a session adds for arrivals: deliveries, numbered messages, state updates. */
+export interface ArrivalSession {
+  /**
+   * The first statement of a transaction that takes arrivals in: sets the limits and tries the lock of each digest, without
+   * waiting. One answer a digest, in their order: `false` where another transaction has it.
+   */
+  tryLocks(digests: readonly Uint8Array[], limits: TransactionLimits): Promise<boolean[]>;
+  /** Those of the deliveries that are remembered, in any order. Expired ones are absent. */
+  deliveries(digests: readonly Uint8Array[]): Promise<KnownDelivery[]>;
+  /**
+   * Remembers deliveries, in place of expired ones: the last statement before the commit. Raises `conflict` where another
+   * transaction was faster, `transaction_lost` where this is not the one that took the locks.
+   */
+  accept(deliveries: readonly NewDelivery[]): Promise<void>;
+  /** The producer's last accepted number, or `null`: none yet. */
+  producer(digest: Uint8Array): Promise<SequenceNumber | null>;
+  /**
+   * Moves a producer on from the number last seen (`null`: its first): the last statement before the commit. Raises
+   * `conflict` where that is not its last number any more, `transaction_lost` as {@link accept}.
+   */
+  moveProducer(digest: Uint8Array, producer: Producer, from: SequenceNumber | null, to: SequenceNumber): Promise<void>;
+  /** Moves a subject to a version if that is newer than its last one, and tells whether it was. Waits for others at it. */
+  moveSubject(digest: Uint8Array, subject: Subject, version: bigint): Promise<boolean>;
 }
 
 /** Which entries the sweeper asks for: operations this process can resume, each with its kind and newest version. */
@@ -141,18 +161,17 @@ export interface Store<Tx = unknown> {
   forgetExpired(id: Uint8Array): Promise<boolean>;
   /**
    * Gives the claim back. Deletes the entry where nothing is recorded, this was the first attempt, the entry was never
-   * marked unknown, and `keep` is false;
-   * else the row, its fingerprint, records and intents stay, as `released`. `keep` is for attempts that have sent a call
+   * marked unknown, and `keep` is false; else the row, its fingerprint, records and intents stay, as `released`. `keep` is for attempts that have sent a call
    * without an intent: another payload under this key must still be a mismatch. `false`: not ours any more.
    */
   release(id: Uint8Array, fence: Uint8Array, keep: boolean): Promise<boolean>;
   /** Keeps the entry in progress but claimable only after `waitMs`: something already sent may still land. */
   suspend(id: Uint8Array, fence: Uint8Array, waitMs: number): Promise<boolean>;
   /**
-   * Marks that nobody knows what happened. Keeps the fence: a slow owner's completion still counts. With `provisional`,
-   * the answer it gave meanwhile. `false`: the fence no longer matches, or the entry is finished.
+   * Marks that nobody knows what happened. Keeps the fence: a slow owner's completion still counts. `false`: the fence no
+   * longer matches, or the entry is finished.
    */
-  markUnknown(id: Uint8Array, fence: Uint8Array, reason: string, provisional: Outcome | null): Promise<boolean>;
+  markUnknown(id: Uint8Array, fence: Uint8Array, mark: UnknownMark): Promise<boolean>;
   /** Stores the outcome in a commit of its own (`capture`). `false`: the fence no longer matches. */
   complete(id: Uint8Array, fence: Uint8Array, completion: Completion): Promise<boolean>;
 
@@ -170,13 +189,57 @@ export interface Store<Tx = unknown> {
   /** Inside a transaction of the caller's own: locks the entry if the fence still owns it (`assertOwned`). */
   owns(tx: Tx, id: Uint8Array, fence: Uint8Array): Promise<boolean>;
 
+  /** Writes an outbox row inside a transaction of the caller's own (a captured handler's). */
+  send(tx: Tx, message: NewMessage): Promise<void>;
+
   /**
-   * Entries whose lease lapsed and that one of the targets may resume or mark; oldest first, at most `limit`. `phases`
-   * entries without a stored input are left out: only a retry can go on with them.
+   * Takes over at most `limit` entries of a target that are due, oldest first, each under a fence of its own: in progress
+   * with a lapsed lease, or (`needs_recovery`, `released`) with its last lease over and its time for the sweeper come. Rows
+   * that somebody else holds are skipped. `phases` entries without a stored input are left out, only a retry can go on with them; so are
+   * captured ones in progress, which are marked first ({@link markLapsed}).
    */
-  lapsed(targets: readonly SweepTarget[], limit: number): Promise<StoredEntry[]>;
+  takeDue(target: SweepTarget, limit: number, leaseMs: number): Promise<TakenEntry[]>;
+  /** Marks at most `limit` captured entries of a target whose lease lapsed, keeping their fences. Returns how many. */
+  markLapsed(target: SweepTarget, mark: Omit<UnknownMark, "provisional">, limit: number): Promise<number>;
+  /** Notes that a running sweeper can take these up, so that operators see what none can. */
+  announce(targets: readonly SweepTarget[]): Promise<void>;
   /** Deletes (or turns into tombstones) at most `limit` entries whose retention is over. Returns how many. */
   purge(limit: number): Promise<number>;
+  /** An operator's decision: claims the entry, settles it and writes the audit row, in one commit. */
+  resolve(id: Uint8Array, resolution: Resolution): Promise<Resolved>;
+
+  /** Those of the deliveries that are remembered, in any order. One statement, no transaction. */
+  deliveries(digests: readonly Uint8Array[]): Promise<KnownDelivery[]>;
+  /** Deletes at most `limit` deliveries that need not be remembered any more. Returns how many. */
+  purgeDeliveries(limit: number): Promise<number>;
+  /** The messages that wait for a relay. */
+  readonly outbox: OutboxStore;
+}
+
+/** What marking an entry as unknown writes. */
+export interface UnknownMark {
+  readonly reason: string;
+  /** The answer that its owner gave meanwhile; `null`: none, one that was kept before stays. */
+  readonly provisional: Outcome | null;
+  /** When the sweeper is to look at it, in milliseconds from now; `null`: only a retry or a person does. */
+  readonly sweepInMs: number | null;
+  /** How long after its last lease "nothing happened" may be believed, in milliseconds; `null`: nobody can say. */
+  readonly quietMs: number | null;
+}
+
+/** An entry that the sweeper took over. */
+export interface TakenEntry {
+  /** As it is now, under the sweeper's fence; `null` where this release cannot read it (a newer encoding, a damaged row). */
+  readonly entry: StoredEntry | null;
+  readonly id: Uint8Array;
+  readonly fence: Uint8Array;
+  readonly operation: string;
+  /** The state it was taken from. */
+  readonly from: SeenEntry["state"];
+  /** How long the lease before had been over, in milliseconds. */
+  readonly idleMs: number;
+  /** The `settlesInMs` of its clock before it was taken: taking an entry over clears it. */
+  readonly settlesInMs: number | null;
 }
 
 /** What a taker saw: the compare part of the compare-and-set. */

@@ -5,6 +5,7 @@ import {
   completionOf,
   intentOf,
   LEASE_MS,
+  markOf,
   newEntry,
   newFence,
   readEntry,
@@ -121,7 +122,7 @@ export const claiming: readonly StoreCase[] = [
       assert.equal(await store.forgetExpired(id), false);
       assert.equal(await store.release(id, fence, false), false);
       assert.equal(await store.suspend(id, fence, 1000), false);
-      assert.equal(await store.markUnknown(id, fence, "why", null), false);
+      assert.equal(await store.markUnknown(id, fence, markOf()), false);
       assert.equal(await store.complete(id, fence, completionOf()), false);
       assert.deepEqual(await store.journal(id), { records: [], intents: [] });
       assert.equal(await store.openIntent(id, fence, intentOf("authorize")), null);

@@ -6,6 +6,7 @@ import {
   finished,
   intentOf,
   LEASE_MS,
+  markOf,
   newEntry,
   newFence,
   outcomeOf,
@@ -113,6 +114,8 @@ export const givingBack: readonly StoreCase[] = [
     async run({ store }) {
       const entry = await released(store);
       assert.ok(entry.clock.claimableInMs <= 0);
+      // Its owner was at its end.
+      assert.ok((entry.clock.settlesInMs ?? Infinity) <= 0);
       assert.equal(await store.claim(newEntry({ id: entry.id }), LEASE_MS), null);
       const taken = await store.takeOver(entry.id, seen(entry), newFence(), LEASE_MS);
       assert.equal(taken?.state, "in_progress");
@@ -148,7 +151,7 @@ export const givingBack: readonly StoreCase[] = [
     async run({ store }) {
       const { id, fence } = await claimed(store, { runKind: "capture" });
       const provisional = outcomeOf({ status: 500, body: new Uint8Array([0, 255, 10]) });
-      assert.equal(await store.markUnknown(id, fence, "the handler threw", provisional), true);
+      assert.equal(await store.markUnknown(id, fence, markOf({ provisional })), true);
       const entry = await readEntry(store, id);
       assert.equal(entry.state, "needs_recovery");
       assert.equal(entry.reason, "the handler threw");
@@ -208,10 +211,13 @@ export const givingBack: readonly StoreCase[] = [
     name: "a mark by a stale fence, or on a finished entry, changes nothing",
     async run({ store }) {
       const running = await claimed(store);
-      assert.equal(await store.markUnknown(running.id, newFence(), "why", outcomeOf()), false);
+      assert.equal(await store.markUnknown(running.id, newFence(), markOf({ provisional: outcomeOf() })), false);
       assert.equal(stateOf(await readEntry(store, running.id)), stateOf(running));
       const done = await finished(store);
-      assert.equal(await store.markUnknown(done.id, done.fence, "why", outcomeOf({ status: 500 })), false);
+      assert.equal(
+        await store.markUnknown(done.id, done.fence, markOf({ provisional: outcomeOf({ status: 500 }) })),
+        false,
+      );
       assert.equal(stateOf(await readEntry(store, done.id)), stateOf(done));
     },
   },

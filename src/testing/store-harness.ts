@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import type { Completion } from "../core/completion.ts";
 import type { NewEntry, StoredEntry } from "../core/entry.ts";
 import type { JournalRecord, NewIntent } from "../core/intent.ts";
 import type { NewMessage } from "../core/message.ts";
+import type { ClaimedMessage, MessageClaim } from "../core/outbox.ts";
 import type { Outcome } from "../core/outcome.ts";
-import {
-  type Completion,
-  type SeenEntry,
-  type Session,
-  type Store,
-  StoreFailure,
-  type TransactionLimits,
-} from "../core/store.ts";
+import type { Resolution } from "../core/resolution.ts";
+import type { SeenEntry, Store, SweepTarget, TransactionLimits, UnknownMark } from "../core/store.ts";
 import type { SuiteCase, SuiteHarness } from "./suite.ts";
+
+export { rolledBack, settledRace, whileOpen } from "./store-open.ts";
 
 /**
  * What a store brings to its contract suite: itself, empty, with a business table of one text column and a way to let
@@ -26,12 +24,32 @@ export interface StoreHarness<Tx = unknown> extends SuiteHarness {
   countRows(value: string): Promise<number>;
   /** Ids of the committed outbox messages, in any order. */
   messageIds(): Promise<string[]>;
+  /** The audit rows of what was settled by hand, in any order. */
+  resolutions(): Promise<ShownResolution[]>;
+  /** The announced targets, in any order. */
+  announced(): Promise<SweepTarget[]>;
   /**
-   * Lets time pass for the store: moves its clock, or shifts every stored instant of entries and intents (created_at,
-   * lease_until, not_before, completed_at, expires_at, tombstone_until, started_at) back by as much. Called only while
-   * no transaction is open.
+   * Lets time pass for the store: moves its clock, or shifts every stored instant back by as much: of entries (created_at,
+   * lease_until, not_before, completed_at, expires_at, tombstone_until, sweep_at, settles_at), intents (started_at,
+   * settles_at), messages (created_at, available_at, delivered_at), deliveries (received_at, expires_at) and announced
+   * targets (seen_at). Called only while no transaction is open.
    */
   advance(ms: number): Promise<void>;
+}
+
+/** An audit row, as a harness shows it. */
+export interface ShownResolution {
+  /** Hex. */
+  readonly entryId: string;
+  readonly verdict: Resolution["verdict"];
+  readonly status: number | null;
+  readonly forced: boolean;
+  readonly by: string;
+  readonly note: string | null;
+  readonly stateBefore: string;
+  readonly reasonBefore: string | null;
+  /** How many intents were open. */
+  readonly openIntents: number;
 }
 
 /** A case of the store suite. */
@@ -64,6 +82,7 @@ export function newEntry(overrides: Partial<NewEntry> = {}): NewEntry {
     seed: new Uint8Array(randomBytes(16)),
     input: new TextEncoder().encode('{"amount":1}'),
     context: null,
+    correlation: null,
     ...overrides,
   };
 }
@@ -89,8 +108,13 @@ export async function finished(store: Store, completion: Partial<Completion> = {
 /** Claims a new entry and marks it as unknown. */
 export async function unknown(store: Store): Promise<StoredEntry> {
   const { id, fence } = await claimed(store, { runKind: "capture" });
-  assert.equal(await store.markUnknown(id, fence, "the handler threw", null), true);
+  assert.equal(await store.markUnknown(id, fence, markOf()), true);
   return await readEntry(store, id);
+}
+
+/** A mark without an answer, that nobody comes back to by itself. */
+export function markOf(overrides: Partial<UnknownMark> = {}): UnknownMark {
+  return { reason: "the handler threw", provisional: null, sweepInMs: null, quietMs: null, ...overrides };
 }
 
 /** Claims a new entry and releases it with something recorded. */
@@ -129,21 +153,49 @@ export function recordOf(position: number, name: string, kind: JournalRecord["ki
   return { position, kind, name, value: new TextEncoder().encode(`value of ${name}`) };
 }
 
-/** An intent of a call's generation. */
-export function intentOf(call: string, generation = 1): NewIntent {
+/** An intent of a call's generation, of which "none" may be believed after a minute. */
+export function intentOf(call: string, generation = 1, overrides: Partial<NewIntent> = {}): NewIntent {
   const derivedKey = randomBytes(32).toString("base64url");
-  return { call, generation, derivedKey, requestDigest: new Uint8Array(randomBytes(32)) };
+  const requestDigest = new Uint8Array(randomBytes(32));
+  return { call, generation, derivedKey, requestDigest, form: "settles", settlesWithinMs: 60_000, ...overrides };
 }
 
 /** An outbox message of an entry. */
-export function messageOf(entryId: Uint8Array): NewMessage {
-  const id = randomBytes(32).toString("base64url");
-  const payload = '{"amount":9007199254740993}';
-  return { id, topic: "invoice.created", payload, key: null, orderBy: null, delayMs: 0, tenant: "acme", entryId };
+export function messageOf(entryId: Uint8Array | null, overrides: Partial<NewMessage> = {}): NewMessage {
+  return {
+    id: randomBytes(32).toString("base64url"),
+    topic: "invoice.created",
+    payload: '{"amount":9007199254740993}',
+    key: null,
+    orderBy: null,
+    delayMs: 0,
+    tenant: "acme",
+    client: "app",
+    entryId,
+    context: null,
+    correlation: null,
+    ...overrides,
+  };
+}
+
+/** Sends one message in a transaction of its own. */
+export async function sent(store: Store, message: NewMessage): Promise<void> {
+  await store.transaction((session) => session.send(message));
+}
+
+/** Leases what is due: of every topic, at most ten, unless told otherwise. */
+export function claimMessages(store: Store, claim: Partial<MessageClaim> = {}): Promise<ClaimedMessage[]> {
+  return store.outbox.claim({ topics: ["*"], limit: 10, leaseMs: LEASE_MS, ...claim });
 }
 
 /** A business value that no other case writes. */
 export const newValue = (): string => randomBytes(8).toString("hex");
+
+/** An id in a form that can be compared. */
+export const hexId = ({ id }: { id: Uint8Array }): string => Buffer.from(id).toString("hex");
+
+/** Ids in a form that can be compared, whatever their order. */
+export const hexIds = (entries: readonly { id: Uint8Array }[]): string[] => entries.map(hexId).toSorted();
 
 /** Byte for byte, whatever class the bytes have. */
 export function assertBytes(actual: Uint8Array | null | undefined, expected: Uint8Array | null): void {
@@ -164,89 +216,6 @@ export function stateOf(entry: StoredEntry): string {
   return JSON.stringify(stored, (_name, value: unknown) =>
     value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value,
   );
-}
-
-/** Why {@link rolledBack} ended its transaction. */
-class RollBack extends Error {
-  override readonly name = "RollBack";
-}
-
-/** Runs the body in a transaction that is then rolled back, and gives what the body gave. */
-export async function rolledBack<R>(store: Store, body: (session: Session<unknown>) => Promise<R>): Promise<R> {
-  const results: R[] = [];
-  const marker = new RollBack("rolled back by the suite");
-  const ended = store.transaction(async (session) => {
-    results.push(await body(session));
-    throw marker;
-  });
-  await assert.rejects(ended, (error) => error === marker);
-  return results[0] as R;
-}
-
-/** More than any store should need under the few racers of this suite. */
-const MOST_TRIES = 50;
-
-/**
- * Runs the body in a transaction as the engine does: again where the store rolled it back for contention (at
- * SERIALIZABLE any transaction may be refused so), and `null` where somebody else finished the entry first.
- */
-export async function settledRace<R>(store: Store, body: (session: Session<unknown>) => Promise<R>): Promise<R | null> {
-  for (let tried = 1; ; tried += 1) {
-    try {
-      return await store.transaction(body);
-    } catch (error) {
-      const kind = error instanceof StoreFailure ? error.kind : null;
-      if (kind === "conflict") return null;
-      if (kind !== "contention" || tried === MOST_TRIES) throw error;
-    }
-  }
-}
-
-/** A transaction whose first part has run and that stays open until told. */
-export interface OpenTransaction<R> {
-  readonly result: R;
-  readonly session: Session<unknown>;
-  commit(): Promise<void>;
-  rollBack(): Promise<void>;
-}
-
-/**
- * Runs the body in a transaction and then, while that is open, `during`. Rolled back at the end unless it was committed:
- * a case that fails must not leave a transaction that everything else waits for.
- */
-export async function whileOpen<R>(
-  store: Store,
-  body: (session: Session<unknown>) => Promise<R>,
-  during: (open: OpenTransaction<R>) => Promise<void>,
-): Promise<void> {
-  const decision = settled<boolean>();
-  const started = settled<{ result: R; session: Session<unknown> }>();
-  const ended = store.transaction(async (session) => {
-    started.settle({ result: await body(session), session });
-    if (!(await decision.promise)) throw new RollBack("rolled back by the suite");
-  });
-  const end = async (commit: boolean) => {
-    decision.settle(commit);
-    await ended.catch((error: unknown) => {
-      if (!(error instanceof RollBack)) throw error;
-    });
-  };
-  const endedEarly = ended.then((): never => assert.fail("the transaction ended before it was told to"));
-  const open = await Promise.race([started.promise, endedEarly]);
-  endedEarly.catch(() => {});
-  try {
-    await during({ ...open, commit: () => end(true), rollBack: () => end(false) });
-  } finally {
-    await end(false);
-  }
-}
-
-function settled<T>(): { promise: Promise<T>; settle: (value: T) => void } {
-  let settle: (value: T) => void = () => {};
-  const promise = new Promise<T>((resolve) => {
-    settle = resolve;
-  });
-  return { promise, settle };
 }
 
 /** Does enough other work with the store that a statement sent before has long had its turn. */

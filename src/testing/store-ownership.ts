@@ -4,7 +4,6 @@ import {
   claimed,
   finished,
   LEASE_MS,
-  newEntry,
   newFence,
   readEntry,
   recordOf,
@@ -200,61 +199,6 @@ export const ownership: readonly StoreCase[] = [
       assert.ok((await readEntry(store, id)).clock.claimableInMs > 0);
       const done = await finished(store);
       assert.equal(await store.suspend(done.id, done.fence, 0), false);
-    },
-  },
-  {
-    group,
-    name: "lapsed entries of an operation's kind, up to its version, are listed oldest first up to the limit",
-    async run({ store, advance }) {
-      const target = { operation: "suite.swept", runKind: "phases", operationVersion: 2 } as const;
-      const oldest = await claimed(store, { ...target, operationVersion: 1 });
-      await advance(1_000);
-      const middle = await claimed(store, target);
-      await advance(1_000);
-      const newest = await claimed(store, target);
-      await claimed(store, { ...target, operationVersion: 3 });
-      await claimed(store, { ...target, runKind: "capture" });
-      await claimed(store, { ...target, operation: "suite.other" });
-      assert.deepEqual(await store.lapsed([target], 10), []);
-      await advance(LEASE_MS);
-      await claimed(store, target);
-      const hex = (entry: { id: Uint8Array }) => Buffer.from(entry.id).toString("hex");
-      const listed = async (limit: number) => (await store.lapsed([target], limit)).map(hex);
-      assert.deepEqual(await listed(10), [oldest, middle, newest].map(hex));
-      assert.deepEqual(await listed(2), [oldest, middle].map(hex));
-      assert.deepEqual(await store.lapsed([], 10), []);
-    },
-  },
-  {
-    group,
-    name: "lapsed entries of several targets are listed together, within one limit",
-    async run({ store, advance }) {
-      const first = { operation: "suite.one", runKind: "phases", operationVersion: 1 } as const;
-      const second = { operation: "suite.two", runKind: "capture", operationVersion: 1 } as const;
-      for (const target of [first, second, first, second]) {
-        await claimed(store, target);
-        await advance(1_000);
-      }
-      await advance(LEASE_MS);
-      const operations = async (limit: number) =>
-        (await store.lapsed([first, second], limit)).map((entry) => entry.operation);
-      assert.deepEqual(await operations(10), ["suite.one", "suite.two", "suite.one", "suite.two"]);
-      assert.deepEqual(await operations(3), ["suite.one", "suite.two", "suite.one"]);
-    },
-  },
-  {
-    group,
-    name: "entries that are finished, released, suspended or need recovery are not listed as lapsed",
-    async run({ store, advance }) {
-      const suspended = await claimed(store);
-      await store.suspend(suspended.id, suspended.fence, LEASE_MS * 3);
-      await finished(store);
-      await released(store);
-      await unknown(store);
-      await advance(LEASE_MS);
-      const { operation } = newEntry();
-      const targets = (["phases", "capture"] as const).map((runKind) => ({ operation, runKind, operationVersion: 1 }));
-      assert.deepEqual(await store.lapsed(targets, 10), []);
     },
   },
 ];

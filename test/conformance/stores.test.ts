@@ -2,46 +2,16 @@ import { PGlite, type Transaction } from "@electric-sql/pglite";
 import { fromPg } from "oncekey/drivers/pg";
 import { fromPGlite } from "oncekey/drivers/pglite";
 import { fromPostgresJs } from "oncekey/drivers/postgres-js";
-import { type MemoryTransaction, memoryStore } from "oncekey/memory";
+import { type MemoryTransaction, memoryStore, type ResolutionRow } from "oncekey/memory";
 import { migrate, postgresStore } from "oncekey/postgres";
-import { type StoreHarness, storeSuite } from "oncekey/testing";
+import { type ShownResolution, type StoreHarness, storeSuite } from "oncekey/testing";
 import type { PoolClient } from "pg";
 import postgres, { type TransactionSql } from "postgres";
 import { describe, it } from "vitest";
 import { atEnd, createDatabase, type TestDatabaseOptions, testPool } from "../support/postgres.ts";
+import { type Ask, beside, SUITE_ROW } from "../support/store-beside.ts";
 
-const SUITE_ROW = "CREATE TABLE suite_row (value text NOT NULL)";
 const INSERT = "INSERT INTO suite_row (value) VALUES ($1)";
-const COUNT = "SELECT value FROM suite_row WHERE value = $1";
-const MESSAGES = "SELECT id AS value FROM oncekey.outbox";
-
-/** DELETE, not TRUNCATE: it makes no new files, which matters with hundreds of cases. */
-const EMPTY = ["intent", "phase", "entry", "outbox"].map((table) => `DELETE FROM oncekey.${table}`);
-
-/** Runs one statement beside the store, in a commit of its own. */
-type Ask = (sql: string, parameters?: unknown[]) => Promise<{ rows: readonly { value: string }[] }>;
-
-type BesideStore = "countRows" | "messageIds" | "advance" | "close";
-
-/** What is asked about a database from outside the store; emptied for each case. */
-async function beside(ask: Ask): Promise<Pick<StoreHarness, BesideStore>> {
-  for (const statement of EMPTY) await ask(statement);
-  return {
-    countRows: async (value) => (await ask(COUNT, [value])).rows.length,
-    messageIds: async () => (await ask(MESSAGES)).rows.map((row) => row.value),
-    async advance(ms) {
-      for (const statement of passTimeSql(ms)) await ask(statement);
-    },
-    close: async () => {},
-  };
-}
-
-function passTimeSql(ms: number): string[] {
-  const back = (...columns: string[]) =>
-    columns.map((column) => `${column} = ${column} - ${ms} * interval '1 millisecond'`).join(", ");
-  const instants = back("created_at", "lease_until", "not_before", "completed_at", "expires_at", "tombstone_until");
-  return [`UPDATE oncekey.entry SET ${instants}`, `UPDATE oncekey.intent SET ${back("started_at")}`];
-}
 
 /** Made by the first case that asks, kept for the others. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
@@ -112,8 +82,17 @@ const NEEDS_TWO_CONNECTIONS = [
   "a completion in an open transaction makes a racing takeover come away with nothing",
   "an identity that a transaction finished but has not committed yet is claimed by nobody else",
   "a renewal does not wait for a phase that has only entered",
+  "entries that an open transaction holds are skipped, without waiting for it",
+  "transactions that commit out of the order of their sending lose no message",
+  "a second sender of one order waits for the first one's commit, so that places follow the commits",
+  "senders of other orders, of other tenants and of none do not wait for an open transaction",
+  "a lock that another transaction has is refused at once, in the place of its digest, and free after its end",
 ];
 const ONE_CONNECTION = Object.fromEntries(NEEDS_TWO_CONNECTIONS.map((name) => [name, "PGlite has one connection"]));
+
+function shownResolution({ entryId, openIntents, resolvedAt: _at, ...row }: ResolutionRow): ShownResolution {
+  return { ...row, entryId: Buffer.from(entryId).toString("hex"), openIntents: openIntents.length };
+}
 
 async function inMemory(): Promise<StoreHarness<MemoryTransaction>> {
   let now = Date.UTC(2026, 0, 1);
@@ -123,6 +102,8 @@ async function inMemory(): Promise<StoreHarness<MemoryTransaction>> {
     insertRow: (tx, value) => tx.insert("suite_row", { value }),
     countRows: async (value) => store.rows("suite_row").filter((row) => row.value === value).length,
     messageIds: async () => store.messages().map((message) => message.id),
+    resolutions: async () => store.resolutions().map(shownResolution),
+    announced: async () => store.announced(),
     advance: async (ms) => {
       now += ms;
     },

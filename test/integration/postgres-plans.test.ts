@@ -50,71 +50,120 @@ describe("what a request costs", () => {
 });
 
 describe("plans", () => {
-  async function filled() {
-    const { url, store, pool } = await database();
-    await query(
-      url,
-      `INSERT INTO oncekey.entry (id, fence, seed, fingerprint, state, run_kind, tenant, operation, key,
-         operation_version, created_at, completed_at, expires_at, status, outcome)
-       SELECT sha256(n::text::bytea), decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), '\\x01',
-         'succeeded', 'phases', 'acme', 'invoices.create', n::text, 1, now(), now(), now() + interval '1 day', 201, '\\x01'
-       FROM generate_series(1, 20000) AS n`,
-      "ANALYZE oncekey.entry",
-    );
-    return { url, store, pool };
+  const target = { operation: "invoices.create", runKind: "phases" as const, operationVersion: 1 };
+  const FINISHED = `
+    INSERT INTO oncekey.entry (id, fence, seed, fingerprint, state, run_kind, tenant, operation, key,
+      operation_version, created_at, completed_at, expires_at, status, outcome)
+    SELECT sha256(n::text::bytea), decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), '\\x01',
+      'succeeded', 'phases', 'acme', 'invoices.create', n::text, 1, now(), now(), now() + interval '1 day', 201, '\\x01'
+    FROM generate_series(1, 100000) AS n`;
+  const UNFINISHED = (state: string, columns: string, values: string) => `
+    INSERT INTO oncekey.entry (id, fence, seed, fingerprint, state, run_kind, tenant, operation, key,
+      operation_version, created_at, input, ${columns})
+    SELECT sha256('${state}' || n::text::bytea), decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), '\\x01',
+      '${state}', 'phases', 'acme', 'invoices.create', n::text, 1, now(), '\\x01', ${values}
+    FROM generate_series(1, 100) AS n`;
+
+  async function filled(...statements: string[]) {
+    const { url, pool } = await database();
+    await query(url, ...statements, "ANALYZE");
+    return explaining(pool);
   }
 
-  it("the sweep reads the partial index of leases, and the purge the one of retention", async () => {
-    const { pool, store } = await filled();
-    await store.claim(newEntry(), 1);
-    const client = await pool.connect();
-    const used = async (sql: string) =>
-      JSON.stringify((await client.query(`EXPLAIN (FORMAT JSON) ${sql}`)).rows).match(/"Index Name":"(\w+)"/)?.[1];
-    // As the statements are: only a stable function of time can bound an index.
-    expect(
-      await used(
-        "SELECT id FROM oncekey.entry WHERE state = 'in_progress' AND lease_until <= statement_timestamp() ORDER BY lease_until LIMIT 100",
-      ),
-    ).toBe("entry_lease");
-    const statements = await loggedPlans(client, async () => {
-      await postgresStore(fromClient(client)).lapsed(
-        [{ operation: "invoices.create", runKind: "phases", operationVersion: 1 }],
-        100,
-      );
-      await postgresStore(fromClient(client)).purge(100);
-    });
-    client.release();
-    expect(statements.lapsed).toContain("entry_lease");
-    expect(statements.purge).toContain("entry_purge");
+  it("of a hundred lapsed and a hundred waiting entries among finished ones the sweep reads these by their indexes", async () => {
+    const { store, plans } = await filled(
+      FINISHED,
+      UNFINISHED("in_progress", "lease_until", "now() - n * interval '1 second'"),
+      UNFINISHED("needs_recovery", "reason, sweep_at", "'gave_up', now() - n * interval '1 second'"),
+    );
+    expect(await store.takeDue(target, 100, 30_000)).toHaveLength(100);
+    expect(await store.takeDue(target, 200, 30_000)).toHaveLength(100);
+    await store.markLapsed({ ...target, runKind: "capture" }, { reason: "lapsed", sweepInMs: 0, quietMs: 0 }, 100);
+    await store.purge(100);
+    const [due, again, lapsed, purge] = plans();
+    for (const plan of [due, again]) {
+      expect(indexesOf(plan)).toEqual(expect.arrayContaining(["entry_lease", "entry_sweep"]));
+      expect(scannedWhole(plan)).toEqual([]);
+    }
+    expect(indexesOf(lapsed)).toContain("entry_lease");
+    expect(scannedWhole(lapsed)).toEqual([]);
+    expect(indexesOf(purge)).toContain("entry_purge");
   });
 
-  /** The store's own statements, as this connection would plan them. */
-  function fromClient(client: pg.PoolClient): Driver<unknown> {
-    return {
-      name: "one client",
+  it("of an outbox full of delivered messages a claim reads those that are due, and their orders, by indexes", async () => {
+    const { store, plans } = await filled(`
+      INSERT INTO oncekey.outbox (id, topic, payload, tenant, order_by, state, delivered_at, created_at, available_at)
+      SELECT n::text, 'invoice.created', '{}', 'acme', CASE WHEN n % 2 = 0 THEN 'o' || n % 50 END,
+        CASE WHEN n > 49000 THEN 'pending' ELSE 'delivered' END, CASE WHEN n <= 49000 THEN now() END, now(), now()
+      FROM generate_series(1, 50000) AS n`);
+    const claim = { topics: ["invoice.*"], limit: 200, leaseMs: 30_000 };
+    const messages = await store.outbox.claim(claim);
+    expect(messages).toHaveLength(200);
+    const head = messages.find(({ orderBy }) => orderBy !== null);
+    if (head === undefined) throw new Error("no message of an order was claimed");
+    await store.outbox.delivered(head);
+    expect(await store.outbox.claimNext(head, claim)).toMatchObject({ orderBy: head.orderBy });
+    await store.outbox.purge(10, 0);
+    const [claimed, , next, purge] = plans();
+    expect(indexesOf(claimed)).toEqual(
+      expect.arrayContaining(["outbox_due", "outbox_ordered_due", "outbox_order", "outbox_pkey"]),
+    );
+    expect(indexesOf(next)).toContain("outbox_order");
+    expect(indexesOf(purge)).toContain("outbox_purge");
+    for (const plan of [claimed, next, purge]) expect(scannedWhole(plan)).toEqual([]);
+  });
+
+  it("a look-up of deliveries reads the primary key, and their purge the index of their end", async () => {
+    const { store, plans } = await filled(`
+      INSERT INTO oncekey.inbox (received_at, expires_at, id, tenant, source, delivery)
+      SELECT now(), now() + interval '1 day', sha256(n::text::bytea), 'acme', 'queue', n::text
+      FROM generate_series(1, 50000) AS n`);
+    await store.deliveries([newEntry().id]);
+    await store.purgeDeliveries(100);
+    const [deliveries, purge] = plans();
+    expect(indexesOf(deliveries)).toEqual(["inbox_pkey"]);
+    expect(indexesOf(purge)).toContain("inbox_purge");
+    for (const plan of [deliveries, purge]) expect(scannedWhole(plan)).toEqual([]);
+  });
+
+  /** The store on one connection, and how that planned each statement, in their order. */
+  async function explaining(pool: pg.Pool) {
+    const plans: Plan[] = [];
+    const driver: Driver<unknown> = {
+      name: "explaining",
       connections: 1,
       abandons: false,
-      run: async (sql, parameters) => (await client.query({ text: sql, values: [...parameters] })).rows,
+      async run(sql, parameters) {
+        const values = [...parameters];
+        const { rows } = await pool.query<{ "QUERY PLAN": Plan[] }>({ text: `EXPLAIN (FORMAT JSON) ${sql}`, values });
+        plans.push(...(rows[0]?.["QUERY PLAN"] ?? []));
+        return (await pool.query({ text: sql, values })).rows;
+      },
       transaction: () => Promise.reject(new Error("not used")),
     };
+    return { store: postgresStore(driver), plans: () => plans };
   }
 
-  async function loggedPlans(client: pg.PoolClient, work: () => Promise<void>) {
-    const plans: Record<string, string> = {};
-    const original = client.query.bind(client) as (config: {
-      text: string;
-      values: unknown[];
-    }) => Promise<pg.QueryResult>;
-    const explaining = async (config: { text: string; values: unknown[] }) => {
-      const plan = await original({ text: `EXPLAIN (FORMAT JSON) ${config.text}`, values: config.values });
-      plans[config.text.includes("SKIP LOCKED") ? "purge" : "lapsed"] = JSON.stringify(plan.rows);
-      return original(config);
-    };
-    Object.assign(client, { query: explaining });
-    await work();
-    Object.assign(client, { query: original });
-    return plans;
+  interface Plan {
+    readonly Plan?: Node;
   }
+
+  interface Node {
+    readonly Plans?: readonly Node[];
+    readonly "Node Type": string;
+    readonly "Index Name"?: string;
+    readonly "Relation Name"?: string;
+  }
+
+  function nodesOf(node: Node | undefined): Node[] {
+    return node === undefined ? [] : [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+  }
+
+  const indexesOf = (plan: Plan | undefined) =>
+    nodesOf(plan?.Plan).flatMap((node) => (node["Index Name"] === undefined ? [] : [node["Index Name"]]));
+
+  const scannedWhole = (plan: Plan | undefined) =>
+    nodesOf(plan?.Plan).flatMap((node) => (node["Node Type"] === "Seq Scan" ? [node["Relation Name"]] : []));
 
   it("recording a phase is a HOT update", async () => {
     const { store } = await database();

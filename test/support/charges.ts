@@ -1,6 +1,14 @@
-import { created, createOncekey, type Oncekey, type OncekeyOptions, type Operation, type Recover } from "oncekey";
+import {
+  created,
+  createOncekey,
+  type Oncekey,
+  type OncekeyOptions,
+  type Operation,
+  type Recover,
+  type StoredEntry,
+} from "oncekey";
 import { type MemoryStore, type MemoryTransaction, memoryStore } from "oncekey/memory";
-import { createSweeper, type Sweeper } from "oncekey/sweeper";
+import { createSweeper, type Sweeper, type SweeperOptions } from "oncekey/sweeper";
 import { type FakeClock, fakeClock } from "oncekey/testing";
 import { type Provider, provider } from "./provider.ts";
 
@@ -12,7 +20,10 @@ export interface ChargesOptions {
   readonly recover?: (psp: Provider) => Recover<Call, Authorization>;
   readonly psp?: Provider;
   readonly maxDurationMs?: number;
+  readonly maxAttempts?: number;
   readonly timeoutMs?: number;
+  readonly storeInput?: boolean;
+  readonly sweeper?: SweeperOptions;
   readonly once?: Partial<OncekeyOptions<MemoryTransaction>>;
   /** Called at named places of the operation's code; a test blocks or throws here. */
   readonly at?: (place: string, attempt: number) => Promise<void> | void;
@@ -33,6 +44,10 @@ export interface ChargesWorld {
   readonly time: FakeClock;
   readonly psp: Provider;
   worker(options?: ChargesOptions): Promise<Worker>;
+  /** The stored entry of a key that has run. */
+  entry(key?: string): Promise<StoredEntry | null>;
+  /** The id of a key that has run. */
+  id(key?: string): Uint8Array;
 }
 
 export const LEASE_MS = 1_000;
@@ -42,11 +57,36 @@ export function chargesWorld(shared: ChargesOptions = {}): ChargesWorld {
   const time = fakeClock();
   const store = memoryStore({ clock: time.now });
   const psp = shared.psp ?? provider();
-  return { store, time, psp, worker: (own = {}) => worker({ store, time, psp }, { ...shared, ...own }) };
+  const ids = new Map<string, Uint8Array>();
+  const id = (key = "k") => ids.get(key) ?? new Uint8Array();
+  return {
+    store,
+    time,
+    psp,
+    worker: (own = {}) => worker({ store, time, psp, ids }, { ...shared, ...own }),
+    entry: (key) => store.read(id(key)),
+    id,
+  };
+}
+
+/** Lets a worker's sweeper do a round every `everyMs` for so long, with no client anywhere. */
+export async function sweepFor({ time }: ChargesWorld, { sweeper }: Worker, ms: number, everyMs = 1_000) {
+  for (let passedMs = 0; passedMs < ms; passedMs += everyMs) {
+    await time.advanceUntil(sweeper.runOnce(), 100);
+    await time.advance(everyMs);
+  }
+}
+
+/** Kills a worker as SIGKILL does: from now on it renews nothing and writes nothing, whatever its code still does. */
+export function kill({ once }: Worker): void {
+  const { store } = once.internals.context;
+  for (const [name, method] of Object.entries(Object.getPrototypeOf(store) as object)) {
+    if (typeof method === "function") Object.defineProperty(store, name, { value: () => new Promise(() => {}) });
+  }
 }
 
 async function worker(
-  { store, time, psp }: { store: MemoryStore; time: FakeClock; psp: Provider },
+  { store, time, psp, ids }: { store: MemoryStore; time: FakeClock; psp: Provider; ids: Map<string, Uint8Array> },
   options: ChargesOptions,
 ): Promise<Worker> {
   const once = createOncekey({
@@ -63,7 +103,10 @@ async function worker(
     name: "charges.create",
     version: options.version ?? 1,
     maxDurationMs: options.maxDurationMs ?? 600_000,
+    ...(options.maxAttempts === undefined ? {} : { maxAttempts: options.maxAttempts }),
+    ...(options.storeInput === undefined ? {} : { storeInput: options.storeInput }),
     async run(op) {
+      ids.set(op.key, Buffer.from(op.id, "hex"));
       const attempt = ++attempts;
       const { amount } = op.input.body as { amount: number };
       await options.at?.("start", attempt);
@@ -93,5 +136,5 @@ async function worker(
   await once.start();
   const run = (key: string, amount = 5, waitMs = 0) =>
     once.run(charges, { scope: { tenant: "acme", client: null }, key, input: { body: { amount } }, waitMs });
-  return { once, charges, sweeper: createSweeper(once), run };
+  return { once, charges, sweeper: createSweeper(once, options.sweeper), run };
 }

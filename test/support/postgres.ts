@@ -85,20 +85,36 @@ export function testPool(url: string, config: pg.PoolConfig = {}): pg.Pool {
   return pool;
 }
 
+/** Every instant that Oncekey stores, by table. */
+const INSTANTS = {
+  entry: [
+    ...["created_at", "lease_until", "not_before", "completed_at", "expires_at", "tombstone_until"],
+    ...["sweep_at", "settles_at"],
+  ],
+  intent: ["started_at", "settles_at"],
+  outbox: ["created_at", "available_at", "delivered_at"],
+  inbox: ["received_at", "expires_at"],
+  producer: ["moved_at"],
+  subject: ["moved_at"],
+  sweep_target: ["seen_at"],
+  resolution: ["resolved_at"],
+};
+
+/** What {@link passTime} runs, as one statement. */
+export function passTimeSql(ms: number, schema = "oncekey"): string {
+  const back = (column: string) => `${column} = ${column} - ${ms} * interval '1 millisecond'`;
+  const updates = Object.entries(INSTANTS).map(
+    ([table, columns]) => `${table} AS (UPDATE ${schema}.${table} SET ${columns.map(back).join(", ")})`,
+  );
+  return `WITH ${updates.join(", ")} SELECT`;
+}
+
 /**
  * Makes the database believe that `ms` have passed: every instant that Oncekey stored moves into the past. For leases,
- * retention and the age of intents, without waiting.
+ * retention, the age of intents and what waits to be delivered, without waiting.
  */
 export async function passTime(url: string, ms: number, schema = "oncekey"): Promise<void> {
-  const back = (columns: string[]) =>
-    columns.map((column) => `${column} = ${column} - interval '${ms} milliseconds'`).join(", ");
-  const instants = ["created_at", "lease_until", "not_before", "completed_at", "expires_at", "tombstone_until"];
-  await query(
-    url,
-    `UPDATE ${schema}.entry SET ${back(instants)}`,
-    `UPDATE ${schema}.intent SET ${back(["started_at"])}`,
-    `UPDATE ${schema}.outbox SET ${back(["created_at", "available_at"])}`,
-  );
+  await query(url, passTimeSql(ms, schema));
 }
 
 /** One migrated template for all test files: whoever comes first makes it, the others wait for it. */

@@ -10,6 +10,8 @@ export interface Provider {
   readonly script: ("ok" | "fail" | "lost" | "late" | "hang")[];
   /** What the next look-ups say instead of the truth. */
   readonly answers: ("none" | "unknown" | "twice" | "throw" | "hang")[];
+  /** Refuses every connection: nothing arrives, nothing is told. */
+  down: boolean;
   call(key: string): Promise<{ id: string }>;
   find(key: string): Promise<Found<{ id: string }>>;
   cancel(key: string): Promise<void>;
@@ -32,7 +34,9 @@ export function provider({ dedupes = false }: { dedupes?: boolean } = {}): Provi
     landed,
     script: [],
     answers: [],
+    down: false,
     async call(key) {
+      if (self.down) throw new Error("connection refused");
       sent.push(key);
       const what = self.script.shift() ?? "ok";
       if (what === "fail") throw new Error("the provider answered 500");
@@ -47,6 +51,7 @@ export function provider({ dedupes = false }: { dedupes?: boolean } = {}): Provi
       return { id: `auth_${landed.indexOf(key)}` };
     },
     async find(key) {
+      if (self.down) throw new Error("connection refused");
       const what = self.answers.shift();
       if (what === "throw") throw new Error("the look-up failed");
       if (what === "hang") return new Promise(() => {});
@@ -56,6 +61,7 @@ export function provider({ dedupes = false }: { dedupes?: boolean } = {}): Provi
       return found({ id: `auth_${landed.indexOf(key)}` });
     },
     async cancel(key) {
+      if (self.down) throw new Error("connection refused");
       cancelled.add(key);
     },
     land() {

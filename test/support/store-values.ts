@@ -15,6 +15,7 @@ export interface EntryValues {
   readonly seed: Uint8Array;
   readonly input: Uint8Array | null;
   readonly context: Uint8Array | null;
+  readonly correlation: string | null;
 }
 
 const bytes = (length: number) => new Uint8Array(randomBytes(length));
@@ -35,6 +36,7 @@ export function newEntry(overrides: Partial<EntryValues> = {}): EntryValues {
     seed: bytes(16),
     input: null,
     context: null,
+    correlation: null,
     ...overrides,
   };
 }
@@ -53,3 +55,36 @@ export function completion(overrides: { retentionMs?: number; tombstoneMs?: numb
 
 /** Limits that no test meets by accident. */
 export const limits = { lockTimeoutMs: 10_000, idleTimeoutMs: 60_000 };
+
+/** An outbox message that tells next to nothing. */
+export function newMessage(overrides: Partial<MessageValues> = {}): MessageValues {
+  return {
+    id: randomBytes(32).toString("base64url"),
+    topic: "invoice.created",
+    payload: "{}",
+    key: null,
+    orderBy: null,
+    delayMs: 0,
+    tenant: "acme",
+    client: null,
+    entryId: null,
+    context: null,
+    correlation: null,
+    ...overrides,
+  };
+}
+
+/** See NewMessage of the store port. */
+export interface MessageValues {
+  readonly id: string;
+  readonly topic: string;
+  readonly payload: string;
+  readonly key: string | null;
+  readonly orderBy: string | null;
+  readonly delayMs: number;
+  readonly tenant: string;
+  readonly client: string | null;
+  readonly entryId: Uint8Array | null;
+  readonly context: Uint8Array | null;
+  readonly correlation: string | null;
+}

@@ -1,6 +1,8 @@
 import { type MemoryStore, type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
 import type { NewEntry } from "../../src/core/entry.ts";
+import type { NewMessage } from "../../src/core/message.ts";
+import type { ClaimedMessage } from "../../src/core/outbox.ts";
 
 const bytes = (length: number, fill: number) => new Uint8Array(length).fill(fill);
 
@@ -19,11 +21,12 @@ function entryOf(fill: number): NewEntry {
     seed: bytes(16, fill),
     input: null,
     context: null,
+    correlation: null,
   };
 }
 
-async function claimed(store: MemoryStore, fill: number): Promise<NewEntry> {
-  const entry = entryOf(fill);
+async function claimed(store: MemoryStore, fill: number, overrides: Partial<NewEntry> = {}): Promise<NewEntry> {
+  const entry = { ...entryOf(fill), ...overrides };
   expect(await store.claim(entry, 60_000)).not.toBeNull();
   return entry;
 }
@@ -167,14 +170,101 @@ describe("memoryStore", () => {
     expect(store.rows("invoice")).toEqual([]);
   });
 
-  it("shows the messages that were committed, exact digits kept", async () => {
-    const store = memoryStore();
-    const { id } = entryOf(1);
-    const message = { topic: "t", key: null, orderBy: null, delayMs: 0, tenant: "acme", entryId: id };
-    const payload = '{"amount":9007199254740993}';
-    await store.transaction((session) => session.send({ ...message, id: "m1", payload }));
-    expect(store.messages()).toEqual([{ ...message, id: "m1", payload }]);
-    const again = store.transaction((session) => session.send({ ...message, id: "m1", payload }));
+  it("shows the messages that were committed, exact digits kept, and what became of them", async () => {
+    let now = 1_000;
+    const store = memoryStore({ clock: () => now });
+    const message = messageOf("m1");
+    await store.transaction((session) => session.send(message));
+    const sent = { ...message, seq: 1n, state: "pending", attempt: 0, fence: null, deliveredAt: null, reason: null };
+    expect(store.messages()).toEqual([{ ...sent, createdAt: 1_000, availableAt: 1_000 }]);
+    const again = store.transaction((session) => session.send(message));
     await expect(again).rejects.toThrow("was sent already");
+    const [held] = await store.outbox.claim({ topics: ["t"], limit: 1, leaseMs: 500 });
+    now = 1_200;
+    await store.outbox.postpone(held as ClaimedMessage, 100, "503");
+    expect(store.messages()).toMatchObject([{ state: "pending", attempt: 1, availableAt: 1_300, reason: "503" }]);
+    now = 1_300;
+    const [next] = await store.outbox.claim({ topics: ["t"], limit: 1, leaseMs: 500 });
+    await store.outbox.delivered(next as ClaimedMessage);
+    expect(store.messages()).toMatchObject([{ state: "delivered", attempt: 2, deliveredAt: 1_300, reason: null }]);
+  });
+
+  it("claims what became due first, by its clock", async () => {
+    let now = 1_000;
+    const store = memoryStore({ clock: () => now });
+    await store.transaction((session) => session.send({ ...messageOf("late"), delayMs: 50 }));
+    await store.transaction((session) => session.send(messageOf("early")));
+    now += 50;
+    const claimed = await store.outbox.claim({ topics: ["t"], limit: 2, leaseMs: 500 });
+    expect(claimed.map(({ id, seq }) => [id, seq])).toEqual([
+      ["early", "2"],
+      ["late", "1"],
+    ]);
+  });
+
+  it("refuses the wait of two senders for each other's orders", async () => {
+    const store = memoryStore();
+    const bothHold = [gate(), gate()] as const;
+    const send = (name: string, orders: readonly [string, string], own: 0 | 1) =>
+      store.transaction(async (session) => {
+        await session.send({ ...messageOf(`${name}1`), orderBy: orders[0] });
+        bothHold[own].open();
+        await Promise.all(bothHold.map((one) => one.passed));
+        await session.send({ ...messageOf(`${name}2`), orderBy: orders[1] });
+      });
+    const ended = await Promise.allSettled([send("a", ["x", "y"], 0), send("b", ["y", "x"], 1)]);
+    expect(ended[0]?.status).toBe("fulfilled");
+    expect(ended[1]).toMatchObject({ status: "rejected", reason: { kind: "contention" } });
+    expect(store.messages().map(({ id }) => id)).toEqual(["a1", "a2"]);
+  });
+
+  it("shows the deliveries that it remembers, and when a target was last announced", async () => {
+    let now = 1_000;
+    const store = memoryStore({ clock: () => now });
+    const delivery = { tenant: "acme", source: "s", id: "d1" };
+    const accepted = { digest: bytes(32, 1), delivery, value: null, keepMs: 500 };
+    await store.transaction((session) => session.accept([accepted]));
+    expect(store.accepted()).toEqual([delivery]);
+    const target = { operation: "test.create", runKind: "phases", operationVersion: 1 } as const;
+    await store.announce([target]);
+    now += 500;
+    expect(store.accepted()).toEqual([]);
+    await store.announce([target]);
+    expect(store.announced()).toEqual([{ ...target, seenAt: 1_500 }]);
+  });
+
+  it("empties a tombstone of everything but identity and fingerprint", async () => {
+    let now = 1_000;
+    const store = memoryStore({ clock: () => now });
+    const { id, fence } = await claimed(store, 1, { input: bytes(3, 1), context: bytes(3, 2) });
+    await store.recordCall(id, fence, { position: 0, kind: "call", name: "authorize", value: bytes(1, 0) });
+    const outcome = { status: 201, headers: [], body: bytes(2, 9) };
+    await store.complete(id, fence, { state: "succeeded", outcome, retentionMs: 100, tombstoneMs: 1_000 });
+    now += 100;
+    expect(await store.purge(10)).toBe(1);
+    const entry = await store.read(id);
+    expect(entry).toMatchObject({ outcome: null, outcomeGone: true, input: null, context: null });
+    expect((await store.journal(id)).records).toEqual([]);
+    expect(entry?.clock.tombstoned).toBe(true);
+  });
+
+  it("takes the fences of sweepers and relays from the randomness it is given", async () => {
+    let last = 0;
+    const random = { bytes: (length: number) => bytes(length, ++last), unit: () => 0 };
+    let now = 1_000;
+    const store = memoryStore({ clock: () => now, random });
+    await claimed(store, 100, { input: bytes(1, 1) });
+    now += 60_000;
+    const target = { operation: "test.create", runKind: "phases", operationVersion: 1 } as const;
+    expect((await store.takeDue(target, 1, 60_000))[0]?.fence).toEqual(bytes(16, 1));
+    await store.transaction((session) => session.send(messageOf("m1")));
+    expect((await store.outbox.claim({ topics: ["*"], limit: 1, leaseMs: 1 }))[0]?.fence).toEqual(bytes(16, 2));
   });
 });
+
+function messageOf(id: string): NewMessage {
+  return {
+    ...{ id, topic: "t", payload: '{"amount":9007199254740993}', key: null, orderBy: null, delayMs: 0 },
+    ...{ tenant: "acme", client: null, entryId: null, context: null, correlation: null },
+  };
+}

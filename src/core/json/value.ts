@@ -3,17 +3,17 @@ import type { JsonNode, JsonNumber } from "./node.ts";
 import { decimalText } from "./number.ts";
 import { pathOf, setMember } from "./trail.ts";
 
-/** How fractions arrive: as exact numbers, refusing those a double cannot hold, or all as their exact text. */
+/** How fractions arrive: as exact numbers, refusing those a double cannot hold; as the nearest number; or as their exact text. */
 export interface JsonValueOptions {
   /** Default `"exact"`. */
-  readonly fractions?: "exact" | "text";
+  readonly fractions?: "exact" | "nearest" | "text";
 }
 
 /** A few bytes such as 1e10000 must not become kilobytes of integer: most zeros that an exponent may append. */
 const MAX_APPENDED_ZEROS = 400;
 
 interface Walk {
-  readonly fractions: "exact" | "text";
+  readonly fractions: "exact" | "nearest" | "text";
   readonly names: (string | number)[];
 }
 
@@ -21,7 +21,7 @@ interface Walk {
  * The JavaScript value of a JSON text, without loss: integers beyond ±(2^53 − 1) arrive as `bigint`; a fraction arrives as
  * a number only if that number prints as the same decimal (0.1 does), else it is refused with
  * `idempotency_request_invalid`, naming the path. With `fractions: "text"` every number that is not an integer arrives as
- * its exact text (2.50 as "2.5"). Equal canonical forms give equal values. Members named `__proto__` are data.
+ * its exact text (2.50 as "2.5"); with `nearest`, for what was not written for us, as the nearest number. Equal canonical forms give equal values. Members named `__proto__` are data.
  */
 export function jsonValue(node: JsonNode, options: JsonValueOptions = {}): unknown {
   return nodeValue(node, { fractions: options.fractions ?? "exact", names: [] });
@@ -58,7 +58,8 @@ function numberValue(node: JsonNumber, walk: Walk): number | bigint | string {
   if (walk.fractions === "text") return text;
   const value = Number(text);
   // Number::toString and decimalText share one format, so equal text means: no digit was lost.
-  if (String(value) !== text) refuse(walk, "has more digits than a number can hold; send it as a string");
+  if (walk.fractions === "exact" && String(value) !== text)
+    refuse(walk, "has more digits than a number can hold; send it as a string");
   return value;
 }
 

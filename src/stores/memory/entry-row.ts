@@ -1,8 +1,9 @@
+import type { Completion } from "../../core/completion.ts";
 import type { EntryState, NewEntry, StoredEntry } from "../../core/entry.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
 import type { Intent, JournalRecord, NewIntent } from "../../core/intent.ts";
 import type { Outcome } from "../../core/outcome.ts";
-import type { Completion, SeenEntry } from "../../core/store.ts";
+import type { SeenEntry, UnknownMark } from "../../core/store.ts";
 
 /** An intent with the instant (store clock) at which it was last committed. */
 export interface IntentRow extends NewIntent {
@@ -23,12 +24,19 @@ export interface EntryRow extends NewEntry {
   readonly leaseUntil: number | null;
   /** Set by a suspension: nobody may take the entry sooner, whatever the lease says. */
   readonly notBefore: number | null;
+  /** When the sweeper looks at an entry that is not in progress. */
+  readonly sweepAt: number | null;
+  /** From when on "nothing happened" may be believed of the entry itself. */
+  readonly settlesAt: number | null;
   readonly completedAt: number | null;
   readonly expiresAt: number | null;
   readonly tombstoneUntil: number | null;
   readonly records: readonly JournalRecord[];
   readonly intents: readonly IntentRow[];
 }
+
+/** Neither suspended nor left to the sweeper: what a claim, a takeover and an end have in common. */
+const NOT_WAITING = { notBefore: null, sweepAt: null, settlesAt: null };
 
 /** A fresh claim. */
 export function claimedRow(entry: NewEntry, leaseMs: number, now: number): EntryRow {
@@ -42,7 +50,7 @@ export function claimedRow(entry: NewEntry, leaseMs: number, now: number): Entry
     outcomeGone: false,
     createdAt: now,
     leaseUntil: now + leaseMs,
-    notBefore: null,
+    ...NOT_WAITING,
     completedAt: null,
     expiresAt: null,
     tombstoneUntil: null,
@@ -83,7 +91,7 @@ export function claimableAt(row: EntryRow): number {
 /** The entry under its next owner. */
 export function takenOver(row: EntryRow, fence: Uint8Array, leaseMs: number, now: number): EntryRow {
   const attempt = row.attempt + 1;
-  return { ...row, state: "in_progress", attempt, fence, leaseUntil: now + leaseMs, notBefore: null };
+  return { ...row, state: "in_progress", attempt, fence, leaseUntil: now + leaseMs, ...NOT_WAITING };
 }
 
 /** The entry with its outcome; retention counts from now, not from the claim. */
@@ -94,7 +102,7 @@ export function completedRow(row: EntryRow, completion: Completion, now: number)
     state: completion.state,
     outcome: completion.outcome,
     leaseUntil: null,
-    notBefore: null,
+    ...NOT_WAITING,
     completedAt: now,
     expiresAt,
     tombstoneUntil: completion.tombstoneMs > 0 ? expiresAt + completion.tombstoneMs : null,
@@ -102,15 +110,33 @@ export function completedRow(row: EntryRow, completion: Completion, now: number)
 }
 
 /** What is left when a claim is given back: nothing, or the row where anything could be known about it. */
-export function releasedRow(row: EntryRow, keepRow: boolean): EntryRow | null {
+export function releasedRow(row: EntryRow, keepRow: boolean, now: number): EntryRow | null {
   const isBlank = row.records.length === 0 && row.intents.length === 0;
   const isUntold = isBlank && row.attempt === 1 && row.reason === null && !keepRow;
-  return isUntold ? null : { ...row, state: "released", leaseUntil: null, notBefore: null };
+  // Its owner was at its end: nothing of it is on its way any more.
+  return isUntold ? null : { ...row, state: "released", leaseUntil: null, ...NOT_WAITING, settlesAt: now };
+}
+
+/** The entry of which nobody knows what happened; an answer given earlier is kept unless there is a newer one. */
+export function unknownRow(row: EntryRow, mark: UnknownMark, now: number): EntryRow {
+  const leaseEnd = claimableAt(row);
+  return {
+    ...row,
+    state: "needs_recovery",
+    reason: mark.reason,
+    outcome: mark.provisional ?? row.outcome,
+    leaseUntil: null,
+    // The end of its last lease stays known: only long after it may "nothing happened" be believed.
+    notBefore: leaseEnd || null,
+    sweepAt: mark.sweepInMs === null ? null : now + mark.sweepInMs,
+    settlesAt: mark.quietMs === null ? null : (leaseEnd || now) + mark.quietMs,
+  };
 }
 
 /** The entry as a store hands it out, with what the clock says about it. */
 export function storedEntry(row: EntryRow, now: number): StoredEntry {
-  const { records: _records, intents: _intents, leaseUntil: _lease, notBefore: _wait, tombstoneUntil, ...entry } = row;
+  const { records: _records, intents: _intents, leaseUntil: _lease, notBefore: _wait, ...known } = row;
+  const { sweepAt, settlesAt, tombstoneUntil, ...entry } = known;
   const expired = row.expiresAt !== null && row.expiresAt <= now;
   return {
     ...entry,
@@ -122,6 +148,8 @@ export function storedEntry(row: EntryRow, now: number): StoredEntry {
       claimableInMs: claimableAt(row) === 0 ? 0 : claimableAt(row) - now,
       expired,
       tombstoned: expired && tombstoneUntil !== null && tombstoneUntil > now,
+      sweepInMs: sweepAt === null ? null : sweepAt - now,
+      settlesInMs: settlesAt === null ? null : settlesAt - now,
     },
   };
 }

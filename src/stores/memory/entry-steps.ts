@@ -1,8 +1,7 @@
+import type { Completion } from "../../core/completion.ts";
 import type { NewEntry, StoredEntry } from "../../core/entry.ts";
-import type { Outcome } from "../../core/outcome.ts";
-import type { Completion, SeenEntry } from "../../core/store.ts";
+import type { SeenEntry, UnknownMark } from "../../core/store.ts";
 import {
-  claimableAt,
   claimedRow,
   completedRow,
   type EntryRow,
@@ -13,6 +12,7 @@ import {
   releasedRow,
   storedEntry,
   takenOver,
+  unknownRow,
 } from "./entry-row.ts";
 import { type EntryStep, keep, write } from "./tables.ts";
 
@@ -47,16 +47,12 @@ export function suspendStep(fence: Uint8Array, waitMs: number): EntryStep<boolea
 
 /** Gives the claim back. */
 export function releaseStep(fence: Uint8Array, keepRow: boolean): EntryStep<boolean> {
-  return endable(fence, (row) => releasedRow(row, keepRow));
+  return endable(fence, (row, now) => releasedRow(row, keepRow, now));
 }
 
-/** Marks that nobody knows what happened; an answer given earlier is kept unless there is a newer one. */
-export function markUnknownStep(fence: Uint8Array, reason: string, provisional: Outcome | null): EntryStep<boolean> {
-  return endable(fence, (row) => {
-    const outcome = provisional ?? row.outcome;
-    // The end of its last lease stays known: only long after it may "nothing happened" be believed.
-    return { ...row, state: "needs_recovery", reason, outcome, leaseUntil: null, notBefore: claimableAt(row) || null };
-  });
+/** Marks that nobody knows what happened. */
+export function markUnknownStep(fence: Uint8Array, mark: UnknownMark): EntryStep<boolean> {
+  return endable(fence, (row, now) => unknownRow(row, mark, now));
 }
 
 /** Stores the outcome. */

@@ -1,13 +1,26 @@
-import type { NewMessage } from "../../core/message.ts";
-import type { Session, Store, StoreTraits } from "../../core/store.ts";
+import type { Delivery } from "../../core/delivery.ts";
+import { type Random, systemRandom } from "../../core/random.ts";
+import type { Session, Store, StoreTraits, SweepTarget } from "../../core/store.ts";
 import { type AdvisoryLocks, advisoryLocks } from "./advisory-locks.ts";
+import { knownDeliveries, purgeDeliveries } from "./arrivals.ts";
 import { storedEntry } from "./entry-row.ts";
 import * as steps from "./entry-steps.ts";
+import { memoryOutbox, sendMessage } from "./outbox.ts";
 import { cancelIntentStep, journalOf, openIntentStep, recordCallStep } from "./records.ts";
+import { resolveStep } from "./resolve.ts";
 import { memorySession } from "./session.ts";
 import { type Slots, slots } from "./slots.ts";
-import { lapsedEntries, purgeEntries } from "./sweep.ts";
-import { arrive, commitStep, copied, emptyTables, entryKey, type Tables } from "./tables.ts";
+import { announceTargets, markLapsedEntries, purgeEntries, takeDueEntries } from "./sweep.ts";
+import {
+  arrive,
+  commitStep,
+  copied,
+  emptyTables,
+  entryKey,
+  type MessageRow,
+  type ResolutionRow,
+  type Tables,
+} from "./tables.ts";
 import {
   assertOpen,
   beginTransaction,
@@ -18,6 +31,7 @@ import {
   stageStep,
 } from "./transaction.ts";
 
+export type { MessageRow, ResolutionRow } from "./tables.ts";
 export type { MemoryTransaction } from "./transaction.ts";
 
 /** How a memory store is made. */
@@ -26,14 +40,22 @@ export interface MemoryStoreOptions {
   readonly clock?: () => number;
   /** Pretends a pool of this size: transactions are held to one fewer, at least one. Default: no limit. */
   readonly connections?: number;
+  /** Where the fences of sweepers and relays come from, for runs that must be repeatable. Default: the system's. */
+  readonly random?: Random;
 }
 
 /** A store that also shows what was committed. */
 export interface MemoryStore extends Store<MemoryTransaction> {
   /** The committed rows of a table, in the order of their commit. */
   rows<Row extends object = Record<string, unknown>>(table: string): Row[];
-  /** The committed outbox messages, in the order of their commit. */
-  messages(): NewMessage[];
+  /** The committed outbox rows with their state, in the order of their commit. */
+  messages(): MessageRow[];
+  /** The deliveries that are remembered now. */
+  accepted(): Delivery[];
+  /** What operators decided, oldest first. */
+  resolutions(): ResolutionRow[];
+  /** What sweepers said that they can take up, with the instant (store clock) of the last time. */
+  announced(): (SweepTarget & { readonly seenAt: number })[];
 }
 
 /**
@@ -43,7 +65,7 @@ export interface MemoryStore extends Store<MemoryTransaction> {
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const connections = options.connections ?? null;
-  const tables = emptyTables(options.clock ?? Date.now);
+  const tables = emptyTables(options.clock ?? Date.now, options.random ?? systemRandom);
   const traits: StoreTraits = { connections, renews: connections === null || connections > 1, abandons: true };
   return {
     name: "memory",
@@ -53,8 +75,20 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     ...recordStatements(tables),
     ...transactionStatements(tables, slots(connections === null ? Infinity : Math.max(1, connections - 1))),
     ...sweepStatements(tables),
+    ...arrivalStatements(tables),
+    outbox: memoryOutbox(tables),
+    ...shown(tables),
+  };
+}
+
+function shown(tables: Tables): Omit<MemoryStore, keyof Store> {
+  const isKnown = ({ expiresAt }: { expiresAt: number }) => expiresAt > tables.now();
+  return {
     rows: <Row extends object>(table: string) => copied(tables.business.get(table) ?? []) as Row[],
-    messages: () => copied(tables.messages),
+    messages: () => copied([...tables.messages.values()]),
+    accepted: () => copied([...tables.deliveries.values()].filter(isKnown).map(({ delivery }) => delivery)),
+    resolutions: () => copied(tables.resolutions),
+    announced: () => copied([...tables.targets.values()]),
   };
 }
 
@@ -79,8 +113,7 @@ function entryStatements(
     forgetExpired: (id) => commitStep(tables, id, steps.forgetExpiredStep()),
     release: (id, fence, keepRow) => commitStep(tables, id, steps.releaseStep(copied(fence), keepRow)),
     suspend: (id, fence, waitMs) => commitStep(tables, id, steps.suspendStep(copied(fence), waitMs)),
-    markUnknown: (id, fence, reason, provisional) =>
-      commitStep(tables, id, steps.markUnknownStep(copied(fence), reason, copied(provisional))),
+    markUnknown: (id, fence, mark) => commitStep(tables, id, steps.markUnknownStep(copied(fence), copied(mark))),
     complete: (id, fence, completion) => commitStep(tables, id, steps.completeStep(copied(fence), copied(completion))),
   };
 }
@@ -99,7 +132,7 @@ function recordStatements(tables: Tables): Statements<"journal" | "openIntent" |
   };
 }
 
-function transactionStatements(tables: Tables, free: Slots): Statements<"transaction" | "owns"> {
+function transactionStatements(tables: Tables, free: Slots): Statements<"transaction" | "owns" | "send"> {
   const locks = advisoryLocks();
   const known = new WeakMap<MemoryTransaction, OpenTransaction>();
   return {
@@ -118,6 +151,11 @@ function transactionStatements(tables: Tables, free: Slots): Statements<"transac
       const open = known.get(tx);
       assertOpen(open);
       return await stageStep(tables, open, id, steps.ownsStep(copied(fence)));
+    },
+    async send(tx, message) {
+      const open = known.get(tx);
+      assertOpen(open);
+      await sendMessage(tables, open, copied(message));
     },
   };
 }
@@ -139,15 +177,41 @@ async function runTransaction<R>(
   }
 }
 
-function sweepStatements(tables: Tables): Statements<"lapsed" | "purge"> {
+function sweepStatements(tables: Tables): Statements<"takeDue" | "markLapsed" | "announce" | "purge" | "resolve"> {
   return {
-    async lapsed(targets, limit) {
+    async takeDue(target, limit, leaseMs) {
+      const own = copied(target);
       await arrive();
-      return lapsedEntries(tables, targets, limit);
+      return takeDueEntries(tables, own, limit, leaseMs);
+    },
+    async markLapsed(target, mark, limit) {
+      const own = copied({ target, mark });
+      await arrive();
+      return markLapsedEntries(tables, own.target, own.mark, limit);
+    },
+    async announce(targets) {
+      const own = copied(targets);
+      await arrive();
+      announceTargets(tables, own);
     },
     async purge(limit) {
       await arrive();
       return purgeEntries(tables, limit);
+    },
+    resolve: (id, resolution) => commitStep(tables, id, resolveStep(tables, copied(id), copied(resolution))),
+  };
+}
+
+function arrivalStatements(tables: Tables): Statements<"deliveries" | "purgeDeliveries"> {
+  return {
+    async deliveries(digests) {
+      const keys = digests.map(entryKey);
+      await arrive();
+      return knownDeliveries(tables, keys);
+    },
+    async purgeDeliveries(limit) {
+      await arrive();
+      return purgeDeliveries(tables, limit);
     },
   };
 }

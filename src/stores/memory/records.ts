@@ -25,7 +25,8 @@ export function openIntentStep(fence: Uint8Array, opened: NewIntent): EntryStep<
     if (!isOwned(row, fence)) return keep(null);
     const existing = row.intents.find((intent) => isIntent(intent, opened.call, opened.generation));
     if (existing !== undefined && existing.state !== "open") return keep(null);
-    const intent: IntentRow = { ...(existing ?? opened), state: "open", startedAt: now };
+    const { settlesWithinMs } = opened;
+    const intent: IntentRow = { ...(existing ?? opened), settlesWithinMs, state: "open", startedAt: now };
     const others = row.intents.filter((other) => other !== existing);
     return write({ ...row, intents: [...others, intent] }, storedIntent(intent, now));
   };
@@ -55,8 +56,9 @@ const isIntent = (intent: IntentRow, call: string, generation: number): boolean 
 
 const compareText = (a: string, b: string): number => Number(a > b) - Number(a < b);
 
-function storedIntent({ startedAt, ...intent }: IntentRow, now: number): Intent {
-  return { ...intent, ageMs: now - startedAt };
+function storedIntent({ startedAt, settlesWithinMs, ...intent }: IntentRow, now: number): Intent {
+  const settlesInMs = settlesWithinMs === null ? null : startedAt + settlesWithinMs - now;
+  return { ...intent, ageMs: now - startedAt, settlesInMs };
 }
 
 function withRecord(row: EntryRow, record: JournalRecord): EntryRow {

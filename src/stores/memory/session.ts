@@ -1,7 +1,9 @@
 import { type Session, StoreFailure } from "../../core/store.ts";
 import type { AdvisoryLocks } from "./advisory-locks.ts";
+import { arrivalSession } from "./arrivals.ts";
 import { claimedRow, completedRow, isEndable, storedEntry } from "./entry-row.ts";
 import { completeStep, forgetExpiredStep } from "./entry-steps.ts";
+import { sendMessage } from "./outbox.ts";
 import { recordPhaseStep } from "./records.ts";
 import { arrive, copied, entryKey, type Tables, write } from "./tables.ts";
 import { assertOpen, type MemoryTransaction, type OpenTransaction, stageStep, visibleRow } from "./transaction.ts";
@@ -10,6 +12,7 @@ import { assertOpen, type MemoryTransaction, type OpenTransaction, stageStep, vi
 export function memorySession(tables: Tables, locks: AdvisoryLocks, open: OpenTransaction): Session<MemoryTransaction> {
   return {
     tx: open.tx,
+    ...arrivalSession(tables, locks, open),
     async lock(id, lockDigest) {
       const identity = entryKey(id);
       const request = `${identity}:${entryKey(lockDigest)}`;
@@ -37,13 +40,7 @@ export function memorySession(tables: Tables, locks: AdvisoryLocks, open: OpenTr
     insertFinished: (entry, completion) => insertFinished(tables, open, copied(entry), copied(completion)),
     recordPhase: (id, fence, record) => stageStep(tables, open, id, recordPhaseStep(copied(fence), copied(record))),
     complete: (id, fence, completion) => stageStep(tables, open, id, completeStep(copied(fence), copied(completion))),
-    async send(message) {
-      const own = copied(message);
-      await arrive();
-      assertOpen(open);
-      if ([...tables.messages, ...open.messages].some(({ id }) => id === own.id)) failDuplicateMessage(open);
-      open.messages.push(own);
-    },
+    send: (message) => sendMessage(tables, open, copied(message)),
   };
 }
 
@@ -59,9 +56,4 @@ function insertFinished(tables: Tables, open: OpenTransaction, ...[entry, comple
     }
     return write(completedRow(claimedRow(entry, 0, now), completion, now), undefined);
   });
-}
-
-function failDuplicateMessage(open: OpenTransaction): never {
-  open.status = "failed";
-  throw new Error("A message with this id was sent already. Everything was rolled back; report this as a bug.");
 }

@@ -1,13 +1,83 @@
+import type { Delivery, Producer, Subject } from "../../core/delivery.ts";
+import type { EntryState } from "../../core/entry.ts";
+import type { Intent } from "../../core/intent.ts";
 import type { NewMessage } from "../../core/message.ts";
+import type { MessageState } from "../../core/outbox.ts";
+import type { Random } from "../../core/random.ts";
+import type { Resolution } from "../../core/resolution.ts";
+import type { SequenceNumber } from "../../core/sequence.ts";
+import type { SweepTarget } from "../../core/store.ts";
 import type { EntryRow } from "./entry-row.ts";
 import { type RowLocks, rowLocks } from "./row-locks.ts";
+
+/** An outbox row; instants are the store clock's. */
+export interface MessageRow extends NewMessage {
+  /** Drawn when it is sent, not when it is committed. */
+  readonly seq: bigint;
+  readonly state: MessageState;
+  /** How often it was claimed. */
+  readonly attempt: number;
+  /** The relay that leased it; `null`: nobody since it was sent or given back. */
+  readonly fence: Uint8Array | null;
+  readonly createdAt: number;
+  /** From when on it may be claimed: after its delay, a lease, or a postponement. */
+  readonly availableAt: number;
+  readonly deliveredAt: number | null;
+  readonly reason: string | null;
+}
+
+/** A remembered delivery. */
+export interface DeliveryRow {
+  readonly digest: Uint8Array;
+  readonly delivery: Delivery;
+  readonly value: Uint8Array | null;
+  readonly receivedAt: number;
+  readonly expiresAt: number;
+}
+
+/** How far a producer has come. */
+export interface ProducerRow {
+  readonly producer: Producer;
+  readonly last: SequenceNumber;
+}
+
+/** The newest version of a subject. */
+export interface SubjectRow {
+  readonly subject: Subject;
+  readonly version: bigint;
+}
+
+/** Who settled an entry by hand, and what was known then. */
+export interface ResolutionRow {
+  readonly entryId: Uint8Array;
+  readonly verdict: Resolution["verdict"];
+  readonly status: number | null;
+  /** Decided although something sent could still land. */
+  readonly forced: boolean;
+  readonly by: string;
+  readonly note: string | null;
+  readonly stateBefore: EntryState;
+  readonly reasonBefore: string | null;
+  readonly openIntents: readonly Intent[];
+  readonly resolvedAt: number;
+}
 
 /** All that is committed. */
 export interface Tables {
   readonly entries: Map<string, EntryRow>;
   readonly business: Map<string, object[]>;
-  readonly messages: NewMessage[];
+  /** By id, in the order of their commit. */
+  readonly messages: Map<string, MessageRow>;
+  readonly deliveries: Map<string, DeliveryRow>;
+  readonly producers: Map<string, ProducerRow>;
+  readonly subjects: Map<string, SubjectRow>;
+  readonly resolutions: ResolutionRow[];
+  readonly targets: Map<string, SweepTarget & { readonly seenAt: number }>;
   readonly locks: RowLocks;
+  /** The next message's place in the order of sending. */
+  readonly nextSeq: () => bigint;
+  /** A new owner token. */
+  readonly newFence: () => Uint8Array;
   /** The store's clock, in milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -30,12 +100,31 @@ export function write<R>(row: EntryRow | null, answer: R): Change<R> {
   return { kind: "write", row, answer };
 }
 
+const FENCE_LENGTH = 16;
+
 /** Makes empty tables. */
-export function emptyTables(now: () => number): Tables {
-  return { entries: new Map(), business: new Map(), messages: [], locks: rowLocks(), now };
+export function emptyTables(now: () => number, random: Random): Tables {
+  let lastSeq = 0n;
+  return {
+    entries: new Map(),
+    business: new Map(),
+    messages: new Map(),
+    deliveries: new Map(),
+    producers: new Map(),
+    subjects: new Map(),
+    resolutions: [],
+    targets: new Map(),
+    locks: rowLocks(),
+    nextSeq() {
+      lastSeq += 1n;
+      return lastSeq;
+    },
+    newFence: () => new Uint8Array(random.bytes(FENCE_LENGTH)),
+    now,
+  };
 }
 
-/** An entry's id as a map key. */
+/** An id or digest as a map key. */
 export function entryKey(id: Uint8Array): string {
   return Buffer.from(id).toString("hex");
 }

@@ -1,7 +1,17 @@
-import type { NewMessage } from "../../core/message.ts";
 import { StoreFailure } from "../../core/store.ts";
 import type { EntryRow } from "./entry-row.ts";
-import { arrive, copied, type EntryStep, entryKey, putEntry, type Tables } from "./tables.ts";
+import {
+  arrive,
+  copied,
+  type DeliveryRow,
+  type EntryStep,
+  entryKey,
+  type MessageRow,
+  type ProducerRow,
+  putEntry,
+  type SubjectRow,
+  type Tables,
+} from "./tables.ts";
 
 /** What business code in unit tests writes with; gone when the transaction rolls back. */
 export interface MemoryTransaction {
@@ -16,7 +26,10 @@ export interface OpenTransaction {
   readonly tx: MemoryTransaction;
   readonly entries: Map<string, EntryRow | null>;
   readonly business: { readonly table: string; readonly row: object }[];
-  readonly messages: NewMessage[];
+  readonly messages: Map<string, MessageRow>;
+  readonly deliveries: Map<string, DeliveryRow>;
+  readonly producers: Map<string, ProducerRow>;
+  readonly subjects: Map<string, SubjectRow>;
   /** `failed`: a statement raised an error, and as in SQL nothing but a rollback is possible any more. */
   status: "open" | "failed" | "ended";
 }
@@ -40,7 +53,10 @@ export function beginTransaction(tables: Tables): OpenTransaction {
     },
     entries: new Map(),
     business: [],
-    messages: [],
+    messages: new Map(),
+    deliveries: new Map(),
+    producers: new Map(),
+    subjects: new Map(),
     status: "open",
   };
   return open;
@@ -66,25 +82,47 @@ export function visibleRow(tables: Tables, open: OpenTransaction, key: string): 
 }
 
 /**
- * A step inside a transaction: waits for the row, decides, and keeps the row's lock until the end where it wrote. A step
- * that matched nothing lets go of it, as an UPDATE of no rows does.
+ * A step on an entry inside a transaction: waits for the row, decides, and keeps the row's lock until the end where it
+ * wrote. A step that matched nothing lets go of it, as an UPDATE of no rows does.
  */
-export async function stageStep<R>(
+export function stageStep<R>(tables: Tables, open: OpenTransaction, id: Uint8Array, step: EntryStep<R>): Promise<R> {
+  const key = entryKey(id);
+  return heldStep(tables, open, key, (now) => {
+    const change = step(visibleRow(tables, open, key), now);
+    if (change.kind === "write") open.entries.set(key, change.row);
+    return settle(change.answer, change.kind === "write");
+  });
+}
+
+/** What a step under a lock gave, and whether the lock stays until the transaction ends. */
+export interface Settled<R> {
+  readonly answer: R;
+  readonly holds: boolean;
+}
+
+/** Makes what {@link heldStep} wants of its step. */
+export function settle<R>(answer: R, holds: boolean): Settled<R> {
+  return { answer, holds };
+}
+
+/**
+ * A step inside a transaction that waits for a lock (`null`: none) and then acts without an await. Its error fails the
+ * transaction, as in SQL.
+ */
+export async function heldStep<R>(
   tables: Tables,
   open: OpenTransaction,
-  id: Uint8Array,
-  step: EntryStep<R>,
+  lock: string | null,
+  act: (now: number) => Settled<R>,
 ): Promise<R> {
-  const key = entryKey(id);
   await arrive();
   assertOpen(open);
   try {
-    const isNew = await tables.locks.acquire(key, open);
+    const isNew = lock !== null && (await tables.locks.acquire(lock, open));
     assertStillOpen(tables, open);
-    const change = step(visibleRow(tables, open, key), tables.now());
-    if (change.kind === "write") open.entries.set(key, change.row);
-    else if (isNew) tables.locks.release(key, open);
-    return copied(change.answer);
+    const { answer, holds } = act(tables.now());
+    if (lock !== null && isNew && !holds) tables.locks.release(lock, open);
+    return copied(answer);
   } catch (error) {
     if (open.status === "open") open.status = "failed";
     throw error;
@@ -109,7 +147,14 @@ export function commitTransaction(tables: Tables, open: OpenTransaction): void {
   for (const { table, row } of open.business) {
     tables.business.set(table, [...(tables.business.get(table) ?? []), row]);
   }
-  tables.messages.push(...open.messages);
+  put(tables.messages, open.messages);
+  put(tables.deliveries, open.deliveries);
+  put(tables.producers, open.producers);
+  put(tables.subjects, open.subjects);
+}
+
+function put<Row>(committed: Map<string, Row>, own: ReadonlyMap<string, Row>): void {
+  for (const [key, row] of own) committed.set(key, row);
 }
 
 /** Ends it, committed or not: what it staged is dropped, what it held is free. */

@@ -6,7 +6,16 @@ export {
   TransactionAborted,
 } from "./driver-port.ts";
 export { type GrantRoles, printGrants } from "./grants.ts";
-export { type InspectedEntry, type InspectQuery, inspectEntries } from "./inspect.ts";
+export { entriesById, type InspectedEntry, type InspectQuery, inspectEntries } from "./inspect.ts";
+export {
+  discardMessages,
+  type ListedMessage,
+  listMessages,
+  type MessageQuery,
+  type MessageSelection,
+  retryMessages,
+} from "./messages.ts";
 export { type MigrateResult, migrate, printMigrations, type SchemaOptions } from "./migrate.ts";
-export { type StoreStatus, storeStatus } from "./status.ts";
+export { entryResolutions, type RecordedSummary, type ResolutionRecord, recordedSummary } from "./recorded.ts";
+export { type OrphanedGroup, type RecoveryGroup, type StoreStatus, storeStatus } from "./status.ts";
 export { type PostgresStoreOptions, postgresStore } from "./store.ts";

@@ -1,9 +1,9 @@
 import type { EntryState, RunKind } from "../../core/entry.ts";
-import type { Driver, SqlRow } from "./driver-port.ts";
+import type { Driver, SqlParameter, SqlRow } from "./driver-port.ts";
 import { ownFailure } from "./errors.ts";
 import type { SchemaOptions } from "./migrate.ts";
 import { boolean, instantOrNull, number, text, textOrNull } from "./rows.ts";
-import { DEFAULT_SCHEMA, statementRunner } from "./statements.ts";
+import { DEFAULT_SCHEMA, type StatementName, statementRunner } from "./statements.ts";
 
 /** Whose entries: the key as stored (raw, or digest and prefix), and optionally one tenant and operation. */
 export interface InspectQuery {
@@ -34,6 +34,12 @@ export interface InspectedEntry {
   readonly completedAt: Date | null;
   readonly expiresAt: Date | null;
   readonly tombstoneUntil: Date | null;
+  /** When the sweeper looks at it, where it is not in progress; `null`: only a retry or a person does. */
+  readonly sweepAt: Date | null;
+  /** From when on "nothing happened" may be believed of it; `null`: nobody can say. */
+  readonly settlesAt: Date | null;
+  /** What ties it to its caller's logs. */
+  readonly correlation: string | null;
 }
 
 /**
@@ -45,10 +51,30 @@ export async function inspectEntries<Tx>(
   query: InspectQuery,
   options: SchemaOptions = {},
 ): Promise<InspectedEntry[]> {
+  return inspected(driver, options, "inspect", [query.key, query.tenant ?? null, query.operation ?? null]);
+}
+
+/** The entries whose id begins with these lower-case hex digits, at most two, which shows whether it is one. Raises `StoreFailure`. */
+export async function entriesById<Tx>(
+  driver: Driver<Tx>,
+  idPrefix: string,
+  options: SchemaOptions = {},
+): Promise<InspectedEntry[]> {
+  const last = idPrefix.padEnd(64, "f");
+  return inspected(driver, options, "inspect_id", [idBytes(idPrefix.padEnd(64, "0")), idBytes(last)]);
+}
+
+const idBytes = (hex: string) => new Uint8Array(Buffer.from(hex, "hex"));
+
+async function inspected<Tx>(
+  driver: Driver<Tx>,
+  options: SchemaOptions,
+  name: StatementName,
+  parameters: readonly SqlParameter[],
+): Promise<InspectedEntry[]> {
   const run = statementRunner(driver, options.schema ?? DEFAULT_SCHEMA);
   try {
-    const rows = await run("inspect", [query.key, query.tenant ?? null, query.operation ?? null]);
-    return rows.map(inspectedEntry);
+    return (await run(name, parameters)).map(inspectedEntry);
   } catch (error) {
     throw ownFailure(error);
   }
@@ -75,5 +101,8 @@ function inspectedEntry(row: SqlRow): InspectedEntry {
     completedAt: instantOrNull(row, "completed_at"),
     expiresAt: instantOrNull(row, "expires_at"),
     tombstoneUntil: instantOrNull(row, "tombstone_until"),
+    sweepAt: instantOrNull(row, "sweep_at"),
+    settlesAt: instantOrNull(row, "settles_at"),
+    correlation: textOrNull(row, "correlation"),
   };
 }

@@ -8,6 +8,16 @@ export function lockKeys(schema: string, id: Uint8Array, lockDigest: Uint8Array)
   return [bigintOf([schema, "request"], id, lockDigest), bigintOf([schema, "identity"], id)];
 }
 
+/** The key of the lock that senders of one order take, one after the other. */
+export function orderLockKey(schema: string, tenant: string, orderBy: string): string {
+  return bigintOf([schema, "order", tenant, orderBy]);
+}
+
+/** The key of the try-lock of a delivery or a producer, by its digest. */
+export function arrivalLockKey(schema: string, digest: Uint8Array): string {
+  return bigintOf([schema, "arrival"], digest);
+}
+
 /** The key of the lock that migrations of one schema take. */
 export function migrationLockKey(schema: string): string {
   return bigintOf([schema, "migrate"]);

@@ -1,11 +1,11 @@
+import type { Completion } from "../../core/completion.ts";
 import type { EntryState, NewEntry, RunKind, StoredEntry } from "../../core/entry.ts";
 import { OncekeyError } from "../../core/errors.ts";
 import type { Intent, Journal, JournalRecord } from "../../core/intent.ts";
 import { decodeOutcome, encodeOutcome, type Outcome } from "../../core/outcome.ts";
-import type { Completion } from "../../core/store.ts";
 import type { SqlParameter, SqlRow } from "./driver-port.ts";
 
-/** Parameters 1 to 13 of claim.sql and insert_finished.sql. */
+/** Parameters 1 to 14 of claim.sql and insert_finished.sql. */
 export function entryParameters(entry: NewEntry): SqlParameter[] {
   return [
     entry.id,
@@ -21,6 +21,7 @@ export function entryParameters(entry: NewEntry): SqlParameter[] {
     entry.seed,
     entry.input,
     entry.context,
+    entry.correlation,
   ];
 }
 
@@ -47,6 +48,8 @@ export function storedEntry(row: SqlRow): StoredEntry {
       claimableInMs: number(row, "claimable_in_ms"),
       expired: boolean(row, "expired"),
       tombstoned: boolean(row, "tombstoned"),
+      sweepInMs: numberOrNull(row, "sweep_in_ms"),
+      settlesInMs: numberOrNull(row, "settles_in_ms"),
     },
   };
 }
@@ -66,6 +69,7 @@ function newEntry(row: SqlRow): NewEntry {
     seed: bytes(row, "seed"),
     input: bytesOrNull(row, "input"),
     context: bytesOrNull(row, "context"),
+    correlation: textOrNull(row, "correlation"),
   };
 }
 
@@ -100,7 +104,9 @@ export function storedIntent(row: SqlRow): Intent {
     derivedKey: text(row, "derived_key"),
     requestDigest: bytes(row, "request_digest"),
     state: text(row, "state") as Intent["state"],
+    form: textOrNull(row, "form") as Intent["form"],
     ageMs: number(row, "age_ms"),
+    settlesInMs: numberOrNull(row, "settles_in_ms"),
   };
 }
 
@@ -111,6 +117,11 @@ export function number(row: SqlRow, column: string): number {
     typeof value === "number" || typeof value === "bigint" || typeof value === "string" ? Number(value) : NaN;
   if (Number.isNaN(asNumber)) throw unreadable(column, "a number");
   return asNumber;
+}
+
+/** A number column that may be null. */
+export function numberOrNull(row: SqlRow, column: string): number | null {
+  return row[column] === null ? null : number(row, column);
 }
 
 /** A text column. */
@@ -137,14 +148,16 @@ export function boolean(row: SqlRow, column: string): boolean {
   return value;
 }
 
-function bytes(row: SqlRow, column: string): Uint8Array {
+/** A bytea column. */
+export function bytes(row: SqlRow, column: string): Uint8Array {
   const value = row[column];
   if (!(value instanceof Uint8Array)) throw unreadable(column, "bytes");
   // A plain view: a Buffer's slice() shares memory and its JSON form differs, which would surprise whoever compares.
   return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
-function bytesOrNull(row: SqlRow, column: string): Uint8Array | null {
+/** A bytea column that may be null. */
+export function bytesOrNull(row: SqlRow, column: string): Uint8Array | null {
   return row[column] === null ? null : bytes(row, column);
 }
 

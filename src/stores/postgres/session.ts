@@ -1,8 +1,13 @@
 import { OncekeyError } from "../../core/errors.ts";
-import type { LockResult, Session, TransactionLimits } from "../../core/store.ts";
+import type { NewMessage } from "../../core/message.ts";
+import type { LockResult, Session } from "../../core/store.ts";
+import { arrivalSession } from "./arrivals.ts";
+import type { Run } from "./committing.ts";
 import type { SqlParameter, SqlRow } from "./driver-port.ts";
 import { ownFailure, storeFailure, violates } from "./errors.ts";
+import { limitParameters } from "./limits.ts";
 import { lockKeys } from "./lock-keys.ts";
+import { messageParameters } from "./outbox.ts";
 import { completionParameters, entryParameters, storedEntry, text, textOrNull } from "./rows.ts";
 import type { RunStatement, StatementName } from "./statements.ts";
 
@@ -19,9 +24,13 @@ export interface SessionScope<Tx> {
 export function openSession<Tx>(scope: SessionScope<Tx>): Session<Tx> {
   // The transaction's own id, remembered by its first statement: what tells when the handler has ended it.
   let xact: string | null = null;
-  const run = (name: StatementName, parameters: readonly SqlParameter[]) => runOwn(scope, name, parameters);
+  const run: Run = (name, parameters) => runOwn(scope, name, parameters);
+  const remember = (given: string | null) => {
+    xact ??= given;
+  };
   return {
     tx: scope.tx,
+    ...arrivalSession({ schema: scope.schema, run, xact: () => xact, remember }),
     async lock(id, lockDigest, limits) {
       const [row] = await run("lock", [...lockKeys(scope.schema, id, lockDigest), ...limitParameters(limits)]);
       xact = textOrNull(row ?? {}, "xact");
@@ -50,20 +59,14 @@ export function openSession<Tx>(scope: SessionScope<Tx>): Session<Tx> {
       return fenced(await run("complete", [id, fence, ...completionParameters(completion), xact]));
     },
     async send(message) {
-      const { id, topic, payload, key, orderBy, tenant, entryId, delayMs } = message;
-      await run("send", [id, topic, payload, key, orderBy, tenant, entryId, delayMs]);
+      await run("send", messageParameters(scope.schema, message));
     },
   };
 }
 
-/** lock_timeout and idle time-out as text; 0 would switch them off. */
-function limitParameters(limits: TransactionLimits): [string, string] {
-  return [milliseconds(limits.lockTimeoutMs), milliseconds(limits.idleTimeoutMs)];
-}
-
-/** A time limit as PostgreSQL's settings take it: whole milliseconds, at least one, since 0 means "none". */
-export function milliseconds(ms: number): string {
-  return String(Math.min(Math.max(1, Math.round(ms)), 2_147_483_647));
+/** Writes an outbox row in a transaction of the caller's own. */
+export async function sendInside<Tx>(scope: Omit<SessionScope<Tx>, "isOver">, message: NewMessage): Promise<void> {
+  await runOwn({ ...scope, isOver: () => false }, "send", messageParameters(scope.schema, message));
 }
 
 async function runOwn<Tx>(

@@ -2,14 +2,19 @@ import { OncekeyError } from "../../core/errors.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
 import { encodeOutcome } from "../../core/outcome.ts";
 import type { Store, StoreTraits } from "../../core/store.ts";
-import type { Driver, SqlParameter, SqlRow } from "./driver-port.ts";
+import { arrivalStatements } from "./arrivals.ts";
+import { committing, lockWait, matched, type Part, type Run } from "./committing.ts";
+import type { Driver, SqlRow } from "./driver-port.ts";
 import { ownFailure, sqlState, violates } from "./errors.ts";
-import { completionParameters, entryParameters, number, storedEntry, storedIntent, storedJournal } from "./rows.ts";
+import { outboxStore } from "./outbox.ts";
+import { resolver } from "./resolve.ts";
+import { completionParameters, entryParameters, storedEntry, storedIntent, storedJournal } from "./rows.ts";
 import { checkSchema } from "./schema-check.ts";
-import { milliseconds, positionTaken } from "./session.ts";
-import { DEFAULT_SCHEMA, type RunStatement, type StatementName, statementRunner } from "./statements.ts";
+import { positionTaken, sendInside } from "./session.ts";
+import { DEFAULT_SCHEMA, statementRunner } from "./statements.ts";
+import { sweepStatements } from "./sweep.ts";
 import { transactionRunner } from "./transaction.ts";
-import { during, type TakeTurn, turns } from "./turns.ts";
+import { type TakeTurn, turns } from "./turns.ts";
 
 /** Options of {@link postgresStore}. */
 export interface PostgresStoreOptions {
@@ -21,15 +26,6 @@ export interface PostgresStoreOptions {
    */
   readonly control?: Driver<unknown>;
 }
-
-/** How long a statement of ours waits for a row that somebody else holds, in milliseconds. */
-const LOCK_WAIT_MS = 2_000;
-
-/** How often a statement in a commit of its own is sent again after 40001 or 40P01. */
-const TRIES = 6;
-
-type Run = (name: StatementName, parameters: readonly SqlParameter[]) => Promise<readonly SqlRow[]>;
-type Part<Tx, Name extends keyof Store> = Pick<Store<Tx>, Name>;
 
 /**
  * Keeps entries in PostgreSQL 13 or later, through the caller's own client: `postgresStore(fromPg(pool))`. `Tx` is that
@@ -43,6 +39,8 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
   const runOn = statementRunner(driver, schema);
   const takeConnection = connectionTurns(driver);
   const run = committing(runOn, takeConnection);
+  const alone = options.control === undefined;
+  const transaction = transactionRunner({ driver, schema, run: runOn, alone, takeConnection });
   const renew = options.control === undefined ? run : committing(statementRunner(options.control, schema));
   return {
     name: "postgres",
@@ -53,13 +51,11 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
     ...endStatements(run),
     ...recordStatements(run),
     ...sweepStatements(run),
-    transaction: transactionRunner({
-      driver,
-      schema,
-      run: runOn,
-      alone: options.control === undefined,
-      takeConnection,
-    }),
+    ...arrivalStatements(run),
+    outbox: outboxStore(run),
+    resolve: resolver({ run: runOn, transaction }),
+    transaction,
+    send: (tx, message) => sendInside({ tx, schema, run: runOn }, message),
     async owns(tx, id, fence) {
       const rows = await runOn("owns", [id, fence], tx).catch(raiseOwn);
       return matched(rows);
@@ -79,24 +75,6 @@ function traitsOf<Tx>(driver: Driver<Tx>, control: Driver<unknown> | undefined):
   const { connections, abandons } = driver;
   if (control !== undefined) return { connections, abandons, renews: true };
   return { connections, abandons, renews: connections === null ? "unknown" : connections > 1 };
-}
-
-/**
- * Runs statements that commit on their own. Under REPEATABLE READ or SERIALIZABLE as the database's default, a race that
- * READ COMMITTED would settle quietly is refused with 40001: nothing was done, and a new snapshot settles it.
- */
-function committing<Tx>(run: RunStatement<Tx>, takeConnection: TakeTurn = turns(Infinity)): Run {
-  return async (name, parameters) => {
-    for (let tried = 1; ; tried++) {
-      try {
-        return await during(takeConnection, () => run(name, parameters));
-      } catch (error) {
-        const isRace = ["40001", "40P01"].includes(sqlState(error) ?? "");
-        if (!isRace || tried === TRIES) throw ownFailure(error);
-      }
-      await pause(5 * 2 ** tried);
-    }
-  };
 }
 
 /**
@@ -140,11 +118,11 @@ function endStatements(run: Run): Part<never, "forgetExpired" | "release" | "mar
     forgetExpired: async (id) => matched(await run("forget_expired", [id])),
     async release(id, fence, keep) {
       if (!keep && (await releasedFresh(run, id, fence))) return true;
-      return matched(await run("release_recorded", [id, fence, lockWait()]));
+      return matched(await run("release_recorded", [id, fence, lockWait(), false, 0]));
     },
-    async markUnknown(id, fence, reason, provisional) {
+    async markUnknown(id, fence, { reason, provisional, sweepInMs, quietMs }) {
       const stored = provisional === null ? [null, null] : [provisional.status, encodeOutcome(provisional)];
-      return matched(await run("mark_unknown", [id, fence, reason, ...stored, lockWait()]));
+      return matched(await run("mark_unknown", [id, fence, reason, ...stored, lockWait(), sweepInMs, quietMs]));
     },
     async complete(id, fence, completion) {
       return matched(await run("complete", [id, fence, ...completionParameters(completion), null]));
@@ -166,8 +144,9 @@ function recordStatements(run: Run): Part<never, "journal" | "openIntent" | "can
   const journal = async (id: Uint8Array) => storedJournal(await run("journal", [id]));
   return {
     journal,
-    async openIntent(id, fence, { call, generation, derivedKey, requestDigest }) {
-      const [row] = await run("open_intent", [id, fence, call, generation, derivedKey, requestDigest, lockWait()]);
+    async openIntent(id, fence, { call, generation, derivedKey, requestDigest, form, settlesWithinMs }) {
+      const sent = [call, generation, derivedKey, requestDigest, lockWait(), form, settlesWithinMs];
+      const [row] = await run("open_intent", [id, fence, ...sent]);
       return row === undefined ? null : storedIntent(row);
     },
     async cancelIntent(id, fence, call, generation) {
@@ -186,32 +165,6 @@ function recordStatements(run: Run): Part<never, "journal" | "openIntent" | "can
     },
   };
 }
-
-function sweepStatements(run: Run): Part<never, "lapsed" | "purge"> {
-  return {
-    async lapsed(targets, limit) {
-      const entries = [];
-      for (const { operation, runKind, operationVersion } of targets) {
-        entries.push(...(await run("lapsed", [operation, runKind, operationVersion, limit])).map(storedEntry));
-      }
-      return entries.sort((a, b) => a.clock.claimableInMs - b.clock.claimableInMs).slice(0, limit);
-    },
-    async purge(limit) {
-      const [row] = await run("purge", [limit]);
-      return number(row ?? {}, "purged");
-    },
-  };
-}
-
-/** A wait well under the lease: a lease that was computed before a long wait would be dead at birth. */
-function lockWait(leaseMs = Infinity): string {
-  return milliseconds(Math.min(LOCK_WAIT_MS, leaseMs / 4));
-}
-
-/** Waits up to `ms`, at random, so that racers do not meet again. */
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, Math.random() * ms));
-
-const matched = (rows: readonly SqlRow[]): boolean => rows[0]?.matched === true;
 
 const firstEntry = (rows: readonly SqlRow[]) => (rows[0] === undefined ? null : storedEntry(rows[0]));
 

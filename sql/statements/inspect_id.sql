@@ -1,0 +1,18 @@
+-- For operators: the entries between two ids, without what clients sent or were answered. Two are enough to see that a
+-- prefix is not one of them only.
+SELECT
+  encode(id, 'hex') AS id, tenant, client, operation, key, run_kind, operation_version, state, attempt, recovery_point,
+  reason, status, outcome_gone,
+  (extract(epoch FROM created_at) * 1000)::float8 AS created_at,
+  (extract(epoch FROM lease_until) * 1000)::float8 AS lease_until,
+  (extract(epoch FROM not_before) * 1000)::float8 AS not_before,
+  (extract(epoch FROM completed_at) * 1000)::float8 AS completed_at,
+  (extract(epoch FROM expires_at) * 1000)::float8 AS expires_at,
+  (extract(epoch FROM tombstone_until) * 1000)::float8 AS tombstone_until,
+  (extract(epoch FROM sweep_at) * 1000)::float8 AS sweep_at,
+  (extract(epoch FROM settles_at) * 1000)::float8 AS settles_at,
+  correlation
+FROM oncekey.entry
+WHERE id BETWEEN $1::bytea AND $2::bytea
+ORDER BY id
+LIMIT 2;

@@ -1,0 +1,56 @@
+import type { Completion } from "./completion.ts";
+import type { EntryState } from "./entry.ts";
+import type { Intent } from "./intent.ts";
+
+/** What an operator decides about an entry: it has an outcome, or it is given back. */
+export type Resolution = Verdict & Decision;
+
+/** What was decided. */
+export type Verdict =
+  | {
+      readonly verdict: Completion["state"];
+      /** The outcome that every retry gets from now on. */
+      readonly completion: Omit<Completion, "state">;
+    }
+  | { readonly verdict: "released"; readonly completion: null };
+
+/** How, and by whom. */
+export interface Decision {
+  /** Decides also while something sent may still land. */
+  readonly force: boolean;
+  /** Who decides, for the audit. */
+  readonly by: string;
+  readonly note: string | null;
+  /** The owner token under which the entry is claimed; whoever owned it before can commit nothing more. */
+  readonly fence: Uint8Array;
+}
+
+/** What became of a decision. Only `resolved` changed anything. */
+export type Resolved =
+  | { readonly kind: "resolved"; readonly from: EntryState; readonly openIntents: readonly Intent[] }
+  | { readonly kind: "absent" }
+  /** It has an outcome already. */
+  | { readonly kind: "finished"; readonly state: EntryState }
+  /** Its owner is still at work; come back after `claimableInMs`. */
+  | { readonly kind: "running"; readonly claimableInMs: number }
+  /** Something sent may still land: for `settlesInMs` more, or (`null`) for a time that nobody declared. */
+  | { readonly kind: "unsettled"; readonly openIntents: readonly Intent[]; readonly settlesInMs: number | null };
+
+/** The completion that a decision stores; `null` where it gives the entry back. */
+export function decidedCompletion(resolution: Resolution): Completion | null {
+  if (resolution.verdict === "released") return null;
+  return { ...resolution.completion, state: resolution.verdict };
+}
+
+/**
+ * Milliseconds until nothing of an unfinished entry can still land: 0 or less: now; `null`: nobody can say. The entry's
+ * own time (its last attempt is certainly over) and that of each open intent must both have come.
+ */
+export function settlesIn(entrySettlesInMs: number | null, intents: readonly Intent[]): number | null {
+  let longestMs = entrySettlesInMs;
+  for (const { state, settlesInMs } of intents) {
+    if (state !== "open") continue;
+    longestMs = longestMs === null || settlesInMs === null ? null : Math.max(longestMs, settlesInMs);
+  }
+  return longestMs;
+}

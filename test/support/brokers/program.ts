@@ -1,0 +1,127 @@
+import { spawn } from "node:child_process";
+import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A running server of the tests' own, on the loopback. */
+export interface BrokerServer {
+  readonly port: number;
+  /** Ends it, by its pid, and removes its data. */
+  close(): Promise<void>;
+}
+
+/** A server program to start. */
+export interface Program {
+  readonly command: string;
+  readonly flags: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether it answers. Asked until it does. */
+  readonly answers: () => Promise<boolean>;
+}
+
+/** A folder that the servers' user owns, with what is written into it. */
+export interface Home {
+  readonly path: string;
+  write(name: string, text: string): string;
+}
+
+interface Owner {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+const DEADLINE_MS = 110_000;
+
+/** Servers do not run as root; `nobody` exists everywhere. */
+function owner(): Owner {
+  if (process.getuid?.() !== 0) return {};
+  const nobody = readFileSync("/etc/passwd", "utf8").match(/^nobody:[^:]*:(\d+):(\d+):/m);
+  if (nobody === null) throw new Error("Running as root needs a user named nobody to run the brokers as.");
+  return { uid: Number(nobody[1]), gid: Number(nobody[2]) };
+}
+
+/** Debian installs servers where ordinary users' PATH does not lead. */
+export function findProgram(name: string): string | null {
+  const folders = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null;
+}
+
+export function makeHome(name: string): Home {
+  const { uid, gid } = owner();
+  const own = (path: string) => {
+    if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid);
+    return path;
+  };
+  const path = own(mkdtempSync(join(tmpdir(), `oncekey-${name}-`)));
+  return {
+    path,
+    write(file, text) {
+      const written = join(path, file);
+      writeFileSync(written, text);
+      return own(written);
+    },
+  };
+}
+
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((done, fail) => probe.once("error", fail).listen(0, "127.0.0.1", done));
+  const address = probe.address();
+  await new Promise((done) => probe.close(done));
+  if (address === null || typeof address === "string") throw new Error("No free port on loopback.");
+  return address.port;
+}
+
+/**
+ * Starts a server in a process group of its own and waits until it answers. The group ends with this process, however
+ * that went: the shell reads from a pipe that only our end can close.
+ */
+export async function startProgram(
+  home: Home,
+  { command, flags, env, answers }: Program,
+): Promise<() => Promise<void>> {
+  const logFile = join(home.path, "server.log");
+  const log = openSync(logFile, "a");
+  const child = spawn(command, [...flags], {
+    ...owner(),
+    cwd: home.path,
+    detached: true,
+    env: { ...process.env, HOME: home.path, LC_ALL: "C.UTF-8", ...env },
+    stdio: ["ignore", log, log],
+  });
+  closeSync(log);
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()).once("error", () => resolve()));
+  const group = child.pid;
+  if (group === undefined) throw new Error(`${command} could not be started.`);
+  const unwatch = watchOver(group, home.path);
+  const stop = async () => {
+    unwatch();
+    if (child.exitCode === null && child.signalCode === null) process.kill(-group, "SIGKILL");
+    await exited;
+    rmSync(home.path, { recursive: true, force: true, maxRetries: 5 });
+  };
+  const deadline = Date.now() + DEADLINE_MS;
+  while (!(await answers())) {
+    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
+      const said = readFileSync(logFile, "utf8").slice(-2_000);
+      await stop();
+      throw new Error(`${command} did not start:\n${said}`);
+    }
+    await sleep(50);
+  }
+  return stop;
+}
+
+function watchOver(group: number, path: string): () => void {
+  const script = 'read -r _; kill -KILL -- "-$1" 2>/dev/null; rm -rf "$2"';
+  const watcher = spawn("sh", ["-c", script, "sh", String(group), path], {
+    cwd: "/",
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watcher.unref();
+  (watcher.stdin as Socket).unref();
+  return () => void watcher.kill("SIGKILL");
+}
