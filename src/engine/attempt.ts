@@ -2,22 +2,23 @@ import type { StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { Intent, JournalRecord } from "../core/intent.ts";
 import type { Outcome } from "../core/outcome.ts";
-import { StoreFailure } from "../core/store.ts";
 import type { Owned } from "./claim.ts";
-import type { EngineContext } from "./context.ts";
+import { type EngineContext, growingPause } from "./context.ts";
 import { failureResult } from "./failures.ts";
-import { type Lease, LeaseLost } from "./lease.ts";
+import type { Lease } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import type { RunResult } from "./run-result.ts";
 
 /**
  * Why an attempt of a `phases` operation must not go on, whatever the operation's own code does with the error:
- * `suspend`: an outside call is open, come back after `waitMs`; `recovery`: nobody can find out, an operator must.
+ * `suspend`: an outside call is open, come back after `waitMs`; `recovery`: another attempt would be no wiser, an operator
+ * must find out (or the sweeper, where `sweepInMs` says when asking again may help); `threw`: after something was sent.
  */
 export type HaltReason =
   | { readonly kind: "suspend"; readonly waitMs: number; readonly reason: string }
-  | { readonly kind: "recovery"; readonly reason: string }
-  | { readonly kind: "failed"; readonly result: RunResult };
+  | { readonly kind: "recovery"; readonly reason: string; readonly sweepInMs?: number }
+  | { readonly kind: "failed"; readonly result: RunResult }
+  | { readonly kind: "threw"; readonly error: unknown };
 
 /** Thrown through the operation's code when it must stop. Catching it changes nothing: every later step throws it again. */
 export class Halted extends Error {
@@ -48,6 +49,10 @@ export interface Attempt {
   active: string | null;
   /** A call was sent in this attempt: the entry must survive, whatever happens. */
   sent: boolean;
+  /** A step was reached that nothing is recorded of: what earlier attempts may have sent is that step, or nothing. */
+  reachedNew: boolean;
+  /** Calls that may have been sent and have neither intent nor result. */
+  readonly untold: Set<string>;
   halted: Halted | null;
   outcome: Outcome | null;
 }
@@ -89,6 +94,8 @@ export async function beginAttempt(context: EngineContext, operation: Operation,
     position: 0,
     active: null,
     sent: false,
+    reachedNew: false,
+    untold: new Set(),
     halted: null,
     outcome: null,
   };
@@ -98,6 +105,14 @@ export async function beginAttempt(context: EngineContext, operation: Operation,
 export function halt(attempt: Attempt, reason: HaltReason, cause?: unknown): never {
   attempt.halted ??= new Halted(reason, cause);
   throw attempt.halted;
+}
+
+/**
+ * Stops an attempt whose code does not fit what is recorded. Other code may: in a rollout, or when this one is taken back.
+ * So sweepers look again, and no person has to come.
+ */
+export function haltUnfit(attempt: Attempt, reason: string): never {
+  return halt(attempt, { kind: "recovery", reason, sweepInMs: growingPause(attempt.entry.attempt) });
 }
 
 /**
@@ -114,13 +129,14 @@ export async function step<T>(
   enterStep(attempt, name);
   try {
     const record = attempt.records[attempt.position];
-    if (record !== undefined) checkRecord(attempt, record, kind, name);
+    if (record === undefined) reachNew(attempt, kind, name);
+    else checkRecord(attempt, record, kind, name);
     const value = record === undefined ? await run() : recorded(record);
     attempt.position++;
     return value;
   } catch (error) {
     attempt.names.delete(name);
-    throw sticky(attempt, error);
+    throw sticky(attempt, name, error);
   } finally {
     attempt.active = null;
   }
@@ -128,12 +144,18 @@ export async function step<T>(
 
 const MAX_NAME_LENGTH = 255;
 
+/** Ill-formed text is stored and digested as other text is: two names would be one, and two calls have one key. */
+function isName(name: unknown): name is string {
+  const isText = typeof name === "string" && name !== "" && name.length <= MAX_NAME_LENGTH;
+  return isText && name.isWellFormed() && !name.includes("\0");
+}
+
 function enterStep(attempt: Attempt, name: string): void {
   if (attempt.halted !== null) throw attempt.halted;
-  if (typeof name !== "string" || name === "" || name.length > MAX_NAME_LENGTH) {
+  if (!isName(name)) {
     throw new OncekeyError(
       "oncekey_phase_duplicate",
-      `Names of phases and calls are 1 to ${MAX_NAME_LENGTH} characters. What was committed before is kept.`,
+      `Names of phases and calls are 1 to ${MAX_NAME_LENGTH} characters of well-formed text without NUL. What was committed before is kept.`,
     );
   }
   if (attempt.active !== null || attempt.outcome !== null) {
@@ -156,15 +178,30 @@ function enterStep(attempt: Attempt, name: string): void {
 function checkRecord(attempt: Attempt, record: JournalRecord, kind: JournalRecord["kind"], name: string): void {
   if (record.kind === kind && record.name === name) return;
   const reason = `phase_changed: recorded ${record.kind} ${record.name} at ${record.position}, the code has ${kind} ${name}`;
-  halt(attempt, { kind: "recovery", reason });
+  haltUnfit(attempt, reason);
 }
 
-/** Errors that end the attempt whatever the operation's code does with them; others are the operation's own. */
-function sticky(attempt: Attempt, error: unknown): unknown {
+/**
+ * The first step without a record is where earlier attempts stopped. A call that they left open was sent here: code that
+ * has another step (the call was renamed, dropped, moved) would send it twice, or answer as if it had never been sent.
+ */
+function reachNew(attempt: Attempt, kind: JournalRecord["kind"], name: string): void {
+  attempt.reachedNew = true;
+  for (const [call, { intent }] of attempt.intents) {
+    if (intent.state !== "open" || (kind === "call" && call === name)) continue;
+    haltUnfit(attempt, `phase_changed: call ${call} may have been carried out, the code has ${kind} ${name}`);
+  }
+}
+
+/**
+ * Errors that end the attempt whatever the operation's code does with them; others are the operation's own. Code that
+ * caught the failure of a call that was sent might store an outcome that its effect contradicts.
+ */
+function sticky(attempt: Attempt, name: string, error: unknown): unknown {
   if (error instanceof Halted) return error;
-  if (!(error instanceof LeaseLost || error instanceof StoreFailure)) return error;
   const result = failureResult(error);
-  if (result === null) return error;
-  attempt.halted ??= new Halted({ kind: "failed", result }, error);
+  const mayHaveLanded = attempt.untold.has(name) || attempt.intents.get(name)?.intent.state === "open";
+  if (result === null && !mayHaveLanded) return error;
+  attempt.halted ??= new Halted(result === null ? { kind: "threw", error } : { kind: "failed", result }, error);
   return attempt.halted;
 }

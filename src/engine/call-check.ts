@@ -1,7 +1,10 @@
 import { OncekeyError } from "../core/errors.ts";
+import type { KeyForm } from "../core/intent.ts";
 import type { CallOptions } from "./definition.ts";
 
-const FORMS = ["dedupes", "cancel", "settlesWithinMs", "atMostOnce"];
+/** The time alone is a form as well; beside another one it is a hint for operators. */
+const FORMS = ["dedupes", "cancel", "atMostOnce"];
+const KEY_FORMS: readonly KeyForm[] = ["base64url", "uuid", "hex"];
 const LONGEST_MS = 2 ** 31 - 1;
 
 type Given = Readonly<Record<string, unknown>> | undefined;
@@ -13,22 +16,22 @@ type Given = Readonly<Record<string, unknown>> | undefined;
 export function checkCall(name: string, options: CallOptions<unknown, unknown>): void {
   const recover = options.recover as unknown as Given;
   const forms = FORMS.filter((form) => recover?.[form] !== undefined);
-  if (forms.length !== 1) {
+  if (forms.length > 1 || (forms.length === 0 && recover?.settlesWithinMs === undefined)) {
     throw unsound(name, "needs exactly one of: dedupes, find with cancel, find with settlesWithinMs, atMostOnce");
   }
-  const { timeoutMs } = options;
+  const { timeoutMs, keyForm = "base64url" } = options;
+  if (!KEY_FORMS.includes(keyForm)) throw unsound(name, `needs a keyForm out of ${KEY_FORMS.join(", ")}`);
   if (!(timeoutMs > 0 && timeoutMs <= LONGEST_MS)) throw unsound(name, `needs timeoutMs from 1 to ${LONGEST_MS}`);
   checkForm(name, recover ?? {}, timeoutMs);
 }
 
 function checkForm(name: string, recover: NonNullable<Given>, timeoutMs: number): void {
-  const { dedupes, cancel, settlesWithinMs, find } = recover as Record<string, unknown>;
+  const { dedupes, cancel, atMostOnce, settlesWithinMs, find } = recover as Record<string, unknown>;
   if (dedupes !== undefined && !Number.isFinite((dedupes as { forMs?: number }).forMs)) {
     throw unsound(name, "needs dedupes.forMs in milliseconds");
   }
-  if ((cancel !== undefined || settlesWithinMs !== undefined) && typeof find !== "function") {
-    throw unsound(name, "needs find");
-  }
+  const asks = cancel !== undefined || (dedupes === undefined && atMostOnce === undefined);
+  if (asks && typeof find !== "function") throw unsound(name, "needs find");
   if (settlesWithinMs === undefined) return;
   if (Number.isFinite(settlesWithinMs) && (settlesWithinMs as number) > timeoutMs) return;
   throw unsound(name, "needs settlesWithinMs above timeoutMs: until then the call itself may still be under way");

@@ -1,60 +1,75 @@
 import { pause } from "../core/clock.ts";
-import { decodeValue, encodeValue } from "../core/codec.ts";
+import { encodeValue } from "../core/codec.ts";
 import { sameDigest } from "../core/fingerprint.ts";
-import { derivedKey, requestDigest } from "../core/intent.ts";
-import type { CallArguments, Found, RecoverByDedupe } from "../core/recover.ts";
-import { type Attempt, halt, type TimedIntent } from "./attempt.ts";
+import { requestDigest } from "../core/intent.ts";
+import { formOf, type RecoverByDedupe } from "../core/recover.ts";
+import { type Attempt, halt, haltUnfit, type TimedIntent } from "./attempt.ts";
+import { bounded, type Call, keyOf, look, type Prepare, prepared, report, send } from "./call-tries.ts";
 import { growingPause, jittered } from "./context.ts";
 import type { CallOptions } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 const SENDS_PER_ATTEMPT = 3;
-
-/** One outside call of one attempt. */
-interface Call {
-  readonly attempt: Attempt;
-  readonly name: string;
-  readonly options: CallOptions<unknown, unknown>;
-  readonly encoded: Uint8Array;
-  readonly digest: Uint8Array;
-}
-
-/** What one try of sending, or of looking, gave. */
-type Tried = { readonly kind: "value"; readonly value: unknown } | { readonly kind: "failed"; readonly error: unknown };
 
 /** Makes an outside call that has no recorded result: sends it, or finds out what an earlier send did. Halts where nobody can know. */
 export async function makeCall(
   attempt: Attempt,
   name: string,
   options: CallOptions<unknown, unknown>,
+  prepare?: Prepare,
 ): Promise<unknown> {
   const encoded = encodeValue(options.request);
-  const call: Call = { attempt, name, options, encoded, digest: requestDigest(encoded) };
+  const call: Call = { attempt, name, options, prepare, encoded, digest: requestDigest(encoded) };
   const known = attempt.intents.get(name);
   if (known !== undefined && !sameDigest(known.intent.requestDigest, call.digest)) {
-    halt(attempt, { kind: "recovery", reason: `call_changed: ${name} has other arguments than when it was sent` });
+    haltUnfit(attempt, `call_changed: ${name} has other arguments than when it was sent`);
   }
-  return "dedupes" in options.recover ? dedupedCall(call, options.recover) : intendedCall(call);
+  // A look-up under a key that was never sent would find nothing, and be believed.
+  if (known?.intent.state === "open" && known.intent.derivedKey !== keyOf(call, known.intent.generation)) {
+    haltUnfit(attempt, `call_changed: ${name} has another keyForm than when it was sent`);
+  }
+  checkRecoverForm(call, known);
+  return isDeduped(options.recover) ? dedupedCall(call, options.recover) : intendedCall(call);
+}
+
+function isDeduped(recover: CallOptions<unknown, unknown>["recover"]): recover is RecoverByDedupe<unknown, unknown> {
+  return formOf(recover) === "dedupes";
+}
+
+/** What was sent under one form must not be settled by the rules of another: each says what *its* sender could rely on. */
+function checkRecoverForm({ attempt, name, options }: Call, known: TimedIntent | undefined): void {
+  if (known?.intent.state !== "open") return;
+  const form = formOf(options.recover);
+  // An intent without a form is of a release that wrote none for deduped calls.
+  const fits = known.intent.form === null ? form !== "dedupes" : known.intent.form === form;
+  if (!fits) haltUnfit(attempt, `recover_changed: ${name} was sent under another form`);
 }
 
 /** The other side dedupes: repeated under one key while its window surely lasts, asked about afterwards. */
 async function dedupedCall(call: Call, recover: RecoverByDedupe<unknown, unknown>): Promise<unknown> {
-  // This form writes no intents: one that is open was sent by code that did not count on being deduped.
-  if (openIntentOf(call) !== undefined) {
-    halt(call.attempt, { kind: "recovery", reason: `recover_changed: ${call.name} was sent under another form` });
-  }
+  const generation = openIntentOf(call)?.intent.generation ?? nextGeneration(call);
   let failure: unknown;
   for (let sends = 0; sends < SENDS_PER_ATTEMPT; sends++) {
-    const provenFirst = call.attempt.entry.attempt === 1 && sends === 0;
-    if (!provenFirst && !windowLasts(call, recover)) return afterWindow(call, recover);
-    const tried = await send(call, 1);
+    const provenFirst = call.attempt.entry.attempt === 1 && !call.attempt.untold.has(call.name);
+    const ready = await prepared(call, generation);
+    // An earlier sending may have arrived: then this one's failure says nothing of the call.
+    if (ready.kind === "failed" && provenFirst) return unsent(call, ready.error);
+    call.attempt.untold.add(call.name);
+    if (!provenFirst && !windowLasts(call, recover)) return afterWindow(call, recover, generation);
+    const tried = ready.kind === "failed" ? ready : await send(call, generation, ready.value);
     if (tried.kind === "value") return tried.value;
     failure = tried.error;
     report(call, failure);
     await pause(call.attempt.context.settings.clock, jittered(call.attempt.context, 100, sends, 2_000));
   }
+  await tellSent(call, generation);
   return comeBack(call, failure);
+}
+
+/** A deduped call costs no intent while all goes well; one that stays open is written down, for operators. */
+async function tellSent(call: Call, generation: number): Promise<void> {
+  await openIntent(call, generation);
+  call.attempt.untold.delete(call.name);
 }
 
 const WINDOW_MARGIN_MS = 1_000;
@@ -65,13 +80,20 @@ function windowLasts({ attempt, options }: Call, { dedupes }: RecoverByDedupe<un
   return attempt.entry.clock.ageMs + elapsedMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;
 }
 
-async function afterWindow(call: Call, { find }: RecoverByDedupe<unknown, unknown>): Promise<unknown> {
-  if (find !== undefined) {
-    const answer = await look(call, find, 1);
-    if (answer.kind === "found") return answer.value;
-    if (answer.kind === "unknown") return comeBack(call, undefined);
-  }
-  return halt(call.attempt, { kind: "recovery", reason: `dedupe_window_over: ${call.name}` });
+async function afterWindow(
+  call: Call,
+  { find }: RecoverByDedupe<unknown, unknown>,
+  generation: number,
+): Promise<unknown> {
+  const answer = find === undefined ? undefined : await look(call, find, generation);
+  if (answer?.kind === "found") return answer.value;
+  await tellSent(call, generation);
+  if (answer?.kind === "unknown") return comeBack(call, undefined);
+  const reason = `dedupe_window_over: ${call.name}`;
+  if (answer === undefined) return halt(call.attempt, { kind: "recovery", reason });
+  // Sent again it might have a second effect; that a look-up finds it yet is all that can be hoped for.
+  const sweepInMs = growingPause(call.attempt.entry.attempt);
+  return halt(call.attempt, { kind: "recovery", reason: `${reason}, and it is not found`, sweepInMs });
 }
 
 /** Every other form: the intent is committed before the call, and an open one is settled before anything is sent again. */
@@ -83,8 +105,11 @@ async function intendedCall(call: Call): Promise<unknown> {
     const generation = open === undefined ? nextGeneration(call) : await settle(call, open);
     if (typeof generation === "object") return generation.value;
     if (sends >= SENDS_PER_ATTEMPT) return comeBack(call, failure);
+    // Whatever was sent before can have no effect any more.
+    const ready = await prepared(call, generation);
+    if (ready.kind === "failed") return unsent(call, ready.error);
     await openIntent(call, generation);
-    const tried = await send(call, generation);
+    const tried = await send(call, generation, ready.value);
     if (tried.kind === "value") return tried.value;
     failure = tried.error;
     report(call, failure);
@@ -113,19 +138,27 @@ async function settle(call: Call, open: TimedIntent): Promise<number | { readonl
   if (!("find" in recover) || recover.find === undefined) {
     return halt(call.attempt, { kind: "recovery", reason: `call_unknown: ${call.name} may have been carried out` });
   }
-  const unsettledMs = "settlesWithinMs" in recover ? settlesIn(call, open, recover.settlesWithinMs) : 0;
+  const unsettledMs = formOf(recover) === "settles" ? settlesIn(call, open) : 0;
   const answer = await look(call, recover.find, generation);
   if (answer.kind === "found") return answer;
   if (answer.kind === "unknown") return comeBack(call, undefined, unsettledMs);
-  if ("cancel" in recover) return cancelled(call, recover, generation);
+  if ("cancel" in recover && recover.cancel !== undefined) return cancelled(call, recover, generation);
   // "None" counts only if it was asked after everything sent had landed or never will.
   return unsettledMs > 0 ? comeBack(call, undefined, unsettledMs) : generation;
 }
 
 /** How long until "none" may be believed, by the least the intent's age can be. */
-function settlesIn({ attempt }: Call, { intent, read }: TimedIntent, settlesWithinMs: number): number {
-  const elapsedMs = attempt.context.settings.clock.monotonicMs() - read.receivedAtMs;
-  return settlesWithinMs + SEND_MARGIN_MS - (intent.ageMs + elapsedMs);
+function settlesIn(call: Call, { intent, read }: TimedIntent): number {
+  const elapsedMs = call.attempt.context.settings.clock.monotonicMs() - read.receivedAtMs;
+  const byThisCode = (settleTime(call) ?? 0) - intent.ageMs;
+  // The code that sent it may have declared a longer time.
+  return Math.max(byThisCode, intent.settlesInMs ?? byThisCode) - elapsedMs;
+}
+
+/** How long after its intent a call may still land, as far as that was declared. */
+function settleTime({ options }: Call): number | null {
+  const { settlesWithinMs } = options.recover;
+  return settlesWithinMs === undefined ? null : settlesWithinMs + SEND_MARGIN_MS;
 }
 
 /** Makes "none" true: cancels the generation at the other side, looks once more, and only then allows the next one. */
@@ -160,63 +193,22 @@ async function openIntent(call: Call, generation: number): Promise<void> {
   const { attempt, name, digest } = call;
   const { clock } = attempt.context.settings;
   const sentAtMs = clock.monotonicMs();
-  const key = derivedKey(attempt.entry, name, generation);
-  const wanted = { call: name, generation, derivedKey: key, requestDigest: digest };
+  const key = keyOf(call, generation);
+  const form = formOf(call.options.recover);
+  const settlesWithinMs = settleTime(call);
+  const wanted = { call: name, generation, derivedKey: key, requestDigest: digest, form, settlesWithinMs };
   const intent = await attempt.context.store.openIntent(attempt.lease.id, attempt.lease.fence, wanted);
   if (intent === null) throw new LeaseLost("another attempt took over");
   const receivedAtMs = clock.monotonicMs();
   attempt.intents.set(name, { intent, read: { sentAtMs, receivedAtMs } });
   attempt.lease.check();
-  const isTimed = "settlesWithinMs" in call.options.recover;
-  if (isTimed && receivedAtMs - sentAtMs > SEND_MARGIN_MS) return openIntent(call, generation);
+  if (settlesWithinMs !== null && receivedAtMs - sentAtMs > SEND_MARGIN_MS) return openIntent(call, generation);
 }
 
-/** Sends the call. The deadline is tested directly before: a paused process must not send what its successor settles. */
-async function send(call: Call, generation: number): Promise<Tried> {
-  const { attempt, name } = call;
-  await attempt.context.point(`call:${name}:before`);
+/** Nothing of the call was sent that could still have an effect. */
+function unsent({ attempt }: Call, error: unknown): never {
   attempt.lease.check();
-  attempt.sent = true;
-  const tried = await bounded(call, generation, (args) => call.options.run(args));
-  await attempt.context.point(`call:${name}:after`);
-  return tried;
-}
-
-async function look(
-  call: Call,
-  find: (args: CallArguments<unknown>) => Promise<Found<unknown>>,
-  generation: number,
-): Promise<Exclude<Found<unknown>, { kind: "ambiguous" }>> {
-  call.attempt.lease.check();
-  const tried = await bounded(call, generation, find);
-  if (tried.kind === "failed") {
-    report(call, tried.error);
-    return { kind: "unknown", why: "the look-up failed" };
-  }
-  const answer = tried.value as Found<unknown>;
-  if (answer.kind !== "ambiguous") return answer;
-  return halt(call.attempt, { kind: "recovery", reason: `call_found_twice: ${call.name} (${answer.count} hits)` });
-}
-
-/** Runs user code with the call's arguments for at most `timeoutMs`; a throw and a time-out alike mean "unknown". */
-async function bounded(
-  call: Call,
-  generation: number,
-  run: (args: CallArguments<unknown>) => Promise<unknown>,
-): Promise<Tried> {
-  const { attempt, name, options, encoded } = call;
-  const timeout = new AbortController();
-  const late = () => timeout.abort(new Error(`no answer within ${options.timeoutMs} ms`));
-  const cancel = attempt.context.settings.clock.after(options.timeoutMs, late);
-  const signal = AbortSignal.any([attempt.lease.signal, timeout.signal]);
-  const args = { request: decodeValue(encoded), key: derivedKey(attempt.entry, name, generation), signal };
-  try {
-    return { kind: "value", value: await untilAborted(run(args), signal) };
-  } catch (error) {
-    return { kind: "failed", error };
-  } finally {
-    cancel();
-  }
+  throw error;
 }
 
 /** Ends the attempt with the outcome unknown for now; the entry may be taken up again after a pause that grows. */
@@ -225,8 +217,4 @@ function comeBack(call: Call, cause: unknown, atLeastMs = 0): never {
   attempt.lease.check();
   const waitMs = Math.ceil(Math.max(atLeastMs, growingPause(attempt.entry.attempt)));
   return halt(attempt, { kind: "suspend", waitMs, reason: `call_unknown: ${name}` }, cause);
-}
-
-function report({ attempt, name }: Call, error: unknown): void {
-  attempt.context.settings.onError(error, { operation: attempt.operation.name, at: `call ${name}` });
 }

@@ -1,19 +1,19 @@
 import { pause } from "../core/clock.ts";
-import { encodeValue } from "../core/codec.ts";
 import type { StoredEntry } from "../core/entry.ts";
 import { sameDigest } from "../core/fingerprint.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type AnswerMeaning, meaningOf, NOT_BEGUN_STATUSES } from "../core/outcome-policy.ts";
-import { StoreFailure } from "../core/store.ts";
+import { StoreFailure, type UnknownMark } from "../core/store.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { done, draftEntry, type EngineContext, jittered, type Turn } from "./context.ts";
 import type { CaptureDefinition } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import type { Operation } from "./operation.ts";
-import { originOf } from "./origin.ts";
-import { ownedAttempt } from "./owned-attempt.ts";
+import { attemptOf, ownedAttempt } from "./owned-attempt.ts";
+import { captureMark } from "./reconcile.ts";
 import type { CapturedHandler, OperationRequest } from "./request.ts";
 import { completionOf, storedForm } from "./settled-response.ts";
+import { sealContext } from "./stored-values.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 const UNKNOWN_RETRY_MS = 5_000;
@@ -26,7 +26,7 @@ export async function claimCapture(
   released?: StoredEntry,
 ): Promise<Turn> {
   if (released === undefined) await request.input();
-  const stored = { input: null, context: request.context == null ? null : encodeValue(request.context) };
+  const stored = { input: null, context: sealContext(context, request) };
   const owned =
     released === undefined
       ? await claimNew(context, operation, await draftEntry(context, operation, request, stored))
@@ -51,7 +51,7 @@ export async function unknownAfterCrash(
   if ((operation.definition as CaptureDefinition<Record<never, never>>).afterCrash === "runAgain") {
     return claimCapture(context, operation, request, entry);
   }
-  await context.store.markUnknown(entry.id, entry.fence, "owner_lost", null);
+  await context.store.markUnknown(entry.id, entry.fence, unknownMark(context, operation, "owner_lost"));
   // Marked by us or finished by a slow owner: the next look tells.
   return { kind: "again" };
 }
@@ -63,18 +63,19 @@ async function runCaptured(
   { entry, lease }: Owned,
 ): Promise<Turn> {
   await checkNotBegun(context, lease);
-  const running = ownedAttempt.run({ context, lease, origin: originOf(entry) }, async () => handler(lease.signal));
+  const running = ownedAttempt.run(attemptOf(context, { entry, lease }), async () => handler(lease.signal));
   const first = await firstOf(running, lease.signal);
   if (first.kind === "lost") {
     // The handler may still finish: its outcome counts as long as nobody took the entry over.
     void settleLate(context, operation, lease, running);
-    await context.store.markUnknown(lease.id, lease.fence, "lease_lost", null).catch(() => false);
+    const mark = unknownMark(context, operation, "lease_lost");
+    await context.store.markUnknown(lease.id, lease.fence, mark).catch(() => false);
     return done({ kind: "lease_lost", retryAfterMs: UNKNOWN_RETRY_MS });
   }
   if (first.kind === "threw") {
     // If even that fails the lease lapses by itself; the caller must see why the handler ended.
     await context.store
-      .markUnknown(lease.id, lease.fence, "handler_threw", null)
+      .markUnknown(lease.id, lease.fence, unknownMark(context, operation, "handler_threw"))
       .catch((failure: unknown) => context.settings.onError(failure, { operation: operation.name, at: "mark" }));
     throw first.error;
   }
@@ -89,6 +90,10 @@ async function checkNotBegun({ store }: EngineContext, lease: Owned["lease"]): P
     await store.release(lease.id, lease.fence, false).catch(() => false);
     throw lost;
   }
+}
+
+function unknownMark(context: EngineContext, operation: Operation, reason: string): UnknownMark {
+  return { ...captureMark(context, operation, reason), provisional: null };
 }
 
 type First =
@@ -130,7 +135,10 @@ function store(
     case "not_begun":
       return context.store.release(id, fence, false);
     case "unknown":
-      return context.store.markUnknown(id, fence, "handler_failed", provisionalOf(operation, outcome));
+      return context.store.markUnknown(id, fence, {
+        ...unknownMark(context, operation, "handler_failed"),
+        provisional: provisionalOf(operation, outcome),
+      });
     default:
       return context.store.complete(id, fence, completionOf(context, operation, meaning, outcome));
   }

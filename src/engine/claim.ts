@@ -1,6 +1,6 @@
 import { pause } from "../core/clock.ts";
 import type { NewEntry, StoredEntry } from "../core/entry.ts";
-import { type SeenEntry, StoreFailure } from "../core/store.ts";
+import { type SeenEntry, StoreFailure, type SweepTarget, type TakenEntry } from "../core/store.ts";
 import { type EngineContext, jittered, maxDurationOf, newFence } from "./context.ts";
 import { keepLease, type Lease, leaseLength } from "./lease.ts";
 import type { Operation } from "./operation.ts";
@@ -33,6 +33,31 @@ export function claimAbandoned(
   const fence = newFence(context);
   const seen: SeenEntry = { fence: entry.fence, attempt: entry.attempt, state: entry.state as SeenEntry["state"] };
   return owned(context, operation, fence, (leaseMs) => context.store.takeOver(entry.id, seen, fence, leaseMs));
+}
+
+/** An entry that the sweeper took over and may not be able to read, with the lease that says so. */
+export interface Taken extends Omit<Owned, "entry"> {
+  readonly taken: TakenEntry;
+}
+
+/** Takes over at most `limit` entries that are due. One whose answer is lost lapses like that of a process that died. */
+export async function takeDue(
+  context: EngineContext,
+  operation: Operation,
+  target: SweepTarget,
+  limit: number,
+): Promise<Taken[]> {
+  const { store, settings } = context;
+  const { clock, leaseMs } = settings;
+  const maxDurationMs = maxDurationOf(operation);
+  const sentAtMs = clock.monotonicMs();
+  const entries = await store.takeDue(target, limit, leaseLength(store, leaseMs, maxDurationMs));
+  const receivedAtMs = clock.monotonicMs();
+  return entries.map((taken) => {
+    const { id, fence } = taken;
+    const lease = keepLease({ store, clock, id, fence, leaseMs, maxDurationMs, claimSentAtMs: sentAtMs });
+    return { taken, lease, sentAtMs, receivedAtMs };
+  });
 }
 
 async function owned(

@@ -1,12 +1,12 @@
 import { sameDigest } from "../core/fingerprint.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
 import { type Session, StoreFailure } from "../core/store.ts";
-import { type Attempt, halt, step } from "./attempt.ts";
+import { type Attempt, haltUnfit, step } from "./attempt.ts";
 import type { Completed, PhaseStep } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
-import { sendFrom } from "./messages.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import { completionOf, RollBackRejection, type SettledResponse, settleResponse } from "./settled-response.ts";
+import { stepOf } from "./step.ts";
 
 /** `op.complete`: the last transaction of an attempt, business rows and outcome together. */
 export async function complete(
@@ -17,10 +17,10 @@ export async function complete(
     attempt,
     "phase",
     "complete",
-    (record) => halt(attempt, { kind: "recovery", reason: `phase_changed: recorded ${record.name} after the end` }),
+    (record) => haltUnfit(attempt, `phase_changed: recorded ${record.name} after the end`),
     () =>
       completeOnce(attempt, async (session) =>
-        settleResponse(await run({ tx: session.tx, send: sendFrom(session, attempt.entry, "complete") })),
+        settleResponse(await run(stepOf(attempt.context, session, attempt.entry, "complete"))),
       ),
   );
   attempt.outcome = settled.outcome;

@@ -1,3 +1,4 @@
+import type { Cipher } from "../core/cipher.ts";
 import type { NewEntry } from "../core/entry.ts";
 import type { FingerprintRing } from "../core/fingerprint.ts";
 import { storedKey } from "../core/key.ts";
@@ -14,6 +15,8 @@ export interface EngineContext {
   readonly settings: Settings;
   readonly ring: FingerprintRing;
   readonly sharing: Sharing;
+  /** Seals what is stored of a request. */
+  readonly cipher: Cipher;
   /** Awaited between any two effects; does nothing outside crash tests. */
   point(name: string): Promise<void>;
 }
@@ -57,6 +60,7 @@ export async function draftEntry(
     wireDigest: proof.wireDigest,
     fence: random.bytes(FENCE_LENGTH),
     seed: random.bytes(SEED_LENGTH),
+    correlation: request.correlation ?? null,
     ...stored,
   };
 }
@@ -71,12 +75,24 @@ export function maxDurationOf(operation: Operation): number {
   return operation.definition.maxDurationMs ?? DEFAULT_MAX_DURATION_MS;
 }
 
+const DEFAULT_MAX_ATTEMPTS = 6;
+
+/** After how many attempts without an end an entry of the operation is given up to `needs_recovery`. */
+export function maxAttemptsOf(operation: Operation): number {
+  return operation.definition.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
+}
+
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** Limits of the operation's transactions. Lock waits stay well under the lease: a lease must not die in a queue. */
+/** Limits of the operation's transactions. */
 export function transactionLimits(context: EngineContext, operation: Operation): TransactionLimits {
-  const lockTimeoutMs = Math.max(1, Math.min(LOCK_TIMEOUT_MS, Math.floor(context.settings.leaseMs / 3)));
-  return { lockTimeoutMs, idleTimeoutMs: maxDurationOf(operation) };
+  return limitsOf(context, maxDurationOf(operation));
+}
+
+/** Limits of a transaction that may take so long. Lock waits stay well under the lease: a lease must not die in a queue. */
+export function limitsOf({ settings }: EngineContext, maxDurationMs: number): TransactionLimits {
+  const lockTimeoutMs = Math.max(1, Math.min(LOCK_TIMEOUT_MS, Math.floor(settings.leaseMs / 3)));
+  return { lockTimeoutMs, idleTimeoutMs: maxDurationMs };
 }
 
 /** How the operation's outcome is kept. */

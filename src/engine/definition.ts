@@ -1,10 +1,12 @@
 import type { Compare } from "../core/fingerprint.ts";
 import type { KeySpace } from "../core/identity.ts";
 import type { InputOf, InputSchemas } from "../core/input.ts";
+import type { KeyForm } from "../core/intent.ts";
 import type { Reconcile } from "../core/reconcile.ts";
 import type { CallArguments, Recover } from "../core/recover.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
 import type { Scope } from "../core/scope.ts";
+import type { FetchAnswer, FetchOptions } from "./fetch-options.ts";
 
 /** What every operation says of itself, whatever its run kind. */
 export interface OperationOptions<S extends InputSchemas> {
@@ -34,6 +36,11 @@ export interface OperationOptions<S extends InputSchemas> {
   readonly maxDurationMs?: number;
   /** How long the outcome is replayed, in milliseconds from completion. Default: the instance's `retentionMs`. */
   readonly retentionMs?: number;
+  /**
+   * Attempts after which a run that finds no end is given up to `needs_recovery`, where operators see it. The sweeper goes
+   * on asking there, with pauses that grow to five minutes. Default 6: about half a minute. `transaction` has no use for it.
+   */
+  readonly maxAttempts?: number;
   /** How long a duplicate waits for a running request, in milliseconds. Default: the instance's `waitMs`. */
   readonly waitMs?: number;
 }
@@ -47,25 +54,40 @@ export interface Origin {
   readonly scope: Scope;
 }
 
-/** What a `transaction` operation's code gets. */
-export interface TransactionStep<Tx, Input> extends Origin {
-  /** The driver's own transaction: everything written through it commits with the entry, or not at all. */
+/** What every transaction of an operation or a delivery gets beside its own. */
+export interface Step<Tx> {
+  /** The driver's own transaction: everything written through it commits with our row, or not at all. */
   readonly tx: Tx;
-  readonly input: Input;
-  /** Writes a message to the outbox in this transaction. `topic` is stored as it is, `payload` as JSON. */
+  /** Writes a message to the outbox in this transaction. `payload` is stored as JSON. */
   readonly send: Send;
+  /**
+   * 43 characters that only this request has, also long after its entry was purged: put it into a unique column where a
+   * duplicate would stay harmful for ever. The same key with another payload has another one.
+   */
+  readonly reference: string;
+}
+
+/** What a `transaction` operation's code gets. */
+export interface TransactionStep<Tx, Input> extends Origin, Step<Tx> {
+  readonly input: Input;
   /** Aborts at `maxDurationMs`. */
   readonly signal: AbortSignal;
 }
 
-/** Writes an outbox message in the surrounding transaction. Raises `oncekey_value_unsupported` for a payload that is not JSON. */
+/**
+ * Writes an outbox message in the surrounding transaction. Raises `oncekey_topic_unknown` for a topic that the instance
+ * does not declare, `oncekey_value_unsupported` for a payload that is not JSON, `oncekey_message_too_large`.
+ */
 export type Send = (topic: string, payload: unknown, options?: SendOptions) => Promise<void>;
 
 /** How a message is delivered. */
 export interface SendOptions {
   /** A partition or routing key for the other side. */
   readonly key?: string;
-  /** Messages with the same value are delivered in the order of their sending. */
+  /**
+   * Messages of a tenant with the same value are delivered one after the other, in the order of their commits: sending one
+   * waits for other transactions that have sent one and not committed yet.
+   */
   readonly orderBy?: string;
   /** Not before this many milliseconds. */
   readonly delayMs?: number;
@@ -80,10 +102,7 @@ export interface TransactionDefinition<Tx, S extends InputSchemas> extends Opera
 }
 
 /** What code inside a phase's (or the completing) transaction gets. */
-export interface PhaseStep<Tx> {
-  readonly tx: Tx;
-  readonly send: Send;
-}
+export interface PhaseStep<Tx> extends Step<Tx> {}
 
 /** An outside call: what to send, how, for how long, and how to settle it when no answer comes. */
 export interface CallOptions<Request, Value> {
@@ -95,6 +114,11 @@ export interface CallOptions<Request, Value> {
   run(call: CallArguments<Request>): Promise<Value>;
   /** How the call is settled when its answer is missing. */
   readonly recover: Recover<Request, Value>;
+  /**
+   * How the derived key is spelled. Default `base64url`, 43 characters; `providerKeyLimits` says which form a provider
+   * takes. Another form is another key: change it only where no entry is unfinished.
+   */
+  readonly keyForm?: KeyForm;
 }
 
 declare const completedBrand: unique symbol;
@@ -115,6 +139,8 @@ export interface PhasesContext<Tx, Input> extends Origin {
   phase<Value>(name: string, run: (step: PhaseStep<Tx>) => Promise<Value>): Promise<Value>;
   /** Makes an outside call once, finds it, or stops with its outcome known to be unknown. */
   call<Request, Value>(name: string, options: CallOptions<Request, Value>): Promise<Value>;
+  /** An outside call over HTTP, with the derived key in its header. What `call` promises holds for it. */
+  fetch(name: string, url: string | URL, options: FetchOptions): Promise<FetchAnswer>;
   /** The last transaction: business rows and outcome together. */
   complete(run: (step: PhaseStep<Tx>) => Promise<OperationResponse | Rejection>): Promise<Completed>;
   /** When the operation was first claimed, by the database's clock; the same on every resume. */

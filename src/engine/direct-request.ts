@@ -1,3 +1,4 @@
+import { usableCorrelation } from "../core/correlation.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { Compare, FingerprintForm, RequestProof } from "../core/fingerprint.ts";
 import { identityOf } from "../core/identity.ts";
@@ -17,6 +18,8 @@ export interface DirectRun {
   readonly input?: RawInput;
   /** Stored for resumes without a client: ids, never secrets. */
   readonly context?: unknown;
+  /** What ties the run to its caller's logs (a `traceparent`): 1 to 255 visible ASCII characters, else it is ignored. */
+  readonly correlation?: string | null;
   /** How long to wait for a running duplicate, in milliseconds. Default: the operation's. */
   readonly waitMs?: number;
 }
@@ -43,6 +46,7 @@ export function directRequest(context: EngineContext, operation: Operation, run:
     proof,
     input: async () => (await validate()).input,
     context: run.context ?? null,
+    correlation: usableCorrelation(run.correlation),
     waitMs: checkedWait(run.waitMs ?? definition.waitMs ?? context.settings.waitMs),
   };
 }

@@ -1,23 +1,37 @@
+import { cipherOf } from "../core/cipher.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { fingerprintRing } from "../core/fingerprint.ts";
 import type { InputSchemas } from "../core/input.ts";
 import { checkTimes } from "../core/policy.ts";
 import type { Store } from "../core/store.ts";
+import type {
+  BatchStep,
+  ConsumeOptions,
+  ConsumeResult,
+  DeliveryStep,
+  IncomingDelivery,
+  NumberedMessage,
+  SequenceResult,
+} from "./arrival.ts";
+import { consume } from "./consume.ts";
+import { consumeBatch } from "./consume-batch.ts";
+import { consumeNumbered } from "./consume-numbered.ts";
 import type { EngineContext } from "./context.ts";
 import type { CaptureDefinition, OperationOptions, PhasesDefinition, TransactionDefinition } from "./definition.ts";
 import { type DirectRun, directRequest } from "./direct-request.ts";
 import { execute } from "./execute.ts";
 import { createLifecycle } from "./lifecycle.ts";
+import { checkMessageSettings } from "./messages.ts";
 import type { Engine, Operation } from "./operation.ts";
 import { withPoints } from "./points.ts";
 import { createRegistry } from "./registry.ts";
 import type { RunResult } from "./run-result.ts";
 import { type OncekeyOptions, settingsOf } from "./settings.ts";
 import { createSharing } from "./sharing.ts";
-import type { SweepAccess } from "./sweeping.ts";
+import type { Instance } from "./sweeping.ts";
 
 /** An instance: operations are defined on it, then bound to routes, queues, or run directly. */
-export interface Oncekey<Tx> {
+export interface Oncekey<Tx> extends Instance {
   /** Defines an operation whose business rows and stored answer are one transaction. */
   transaction<const S extends InputSchemas = Record<never, never>>(
     definition: TransactionDefinition<Tx, S>,
@@ -29,14 +43,36 @@ export interface Oncekey<Tx> {
   /** Runs an operation without HTTP: a union, never an answer. Raises what the handler threw, and `idempotency_request_invalid`. */
   run(operation: Operation<"transaction" | "phases">, request: DirectRun): Promise<RunResult>;
   /**
+   * Takes one delivery of a queue message or webhook in: runs the handler in the transaction that remembers the delivery,
+   * unless it is remembered already. Raises what the handler threw (rolled back), and `oncekey_delivery_invalid`.
+   */
+  consume<Value>(
+    delivery: IncomingDelivery,
+    handler: (step: DeliveryStep<Tx>) => Promise<Value>,
+    options?: ConsumeOptions,
+  ): Promise<ConsumeResult<Value>>;
+  /**
+   * Takes a batch in, all of its new deliveries in one transaction. One result a delivery, in their order; where the
+   * handler throws nothing of the batch is remembered. Raises as {@link consume}.
+   */
+  consumeBatch<D extends IncomingDelivery>(
+    deliveries: readonly D[],
+    handler: (step: BatchStep<Tx, D>) => Promise<void>,
+    options?: ConsumeOptions,
+  ): Promise<readonly ConsumeResult<void>[]>;
+  /** Takes a message in that its producer numbered: remembers one number a producer, however many messages. Raises as {@link consume}. */
+  consumeNumbered<Value>(
+    message: NumberedMessage,
+    handler: (step: DeliveryStep<Tx>) => Promise<Value>,
+    options?: Pick<ConsumeOptions, "maxDurationMs" | "waitMs">,
+  ): Promise<SequenceResult<Value>>;
+  /**
    * Checks store, schema, times and operations; nothing runs before. Raises `oncekey_config_invalid`,
    * `oncekey_operation_duplicate`, `oncekey_schema_missing`, `oncekey_schema_skew`, or the store's failure.
    */
   start(): Promise<void>;
   /** Lets running operations finish for at most `graceMs` (default 10,000); new ones are refused. Tells whether all finished. */
   close(options?: { readonly graceMs?: number }): Promise<{ readonly drained: boolean }>;
-  /** @internal What the sweeper works with. */
-  readonly internals: SweepAccess;
 }
 
 /** Creates an instance. Nothing is checked or connected before `start()`. */
@@ -63,9 +99,16 @@ export function createOncekey<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
       refuseCapture(operation);
       return engine.execute(operation, directRequest(context, registry.known(operation), request));
     },
+    consume: (delivery, handler, consuming = {}) =>
+      lifecycle.tracked(() => consume(context, delivery, handler as never, consuming)),
+    consumeBatch: (deliveries, handler, consuming = {}) =>
+      lifecycle.tracked(() => consumeBatch(context, deliveries, handler as never, consuming)),
+    consumeNumbered: (message, handler, consuming = {}) =>
+      lifecycle.tracked(() => consumeNumbered(context, message, handler as never, consuming)),
     async start() {
       if (lifecycle.phase === "closed") lifecycle.admit();
       checkTimes(context.settings);
+      checkMessageSettings(context.settings);
       checkStore(context.store);
       registry.check(context);
       await context.store.start();
@@ -85,6 +128,7 @@ function contextOf<Tx>(options: OncekeyOptions<Tx>): EngineContext {
     store: onPoint === undefined ? store : withPoints(store, onPoint),
     settings,
     ring: fingerprintRing(settings.fingerprintSecrets),
+    cipher: cipherOf(settings.encryptionKeys),
     sharing: createSharing(settings.clock, settings),
     point: async (name) => onPoint?.(name),
   };

@@ -1,22 +1,25 @@
 import { decodeValue, encodeValue } from "../core/codec.ts";
-import type { StoredEntry } from "../core/entry.ts";
+import { type EntryState, leftInProgress, type StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { derivedUuid } from "../core/intent.ts";
 import { isResponse } from "../core/response.ts";
-import { type Attempt, beginAttempt, Halted, step } from "./attempt.ts";
+import { type Attempt, beginAttempt, step } from "./attempt.ts";
+import { endAttempt } from "./attempt-end.ts";
 import { makeCall } from "./call.ts";
 import { checkCall } from "./call-check.ts";
+import type { Prepare } from "./call-tries.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { complete } from "./complete.ts";
-import { done, draftEntry, type EngineContext, growingPause, type Turn } from "./context.ts";
+import { done, draftEntry, type EngineContext, growingPause, maxAttemptsOf, type Turn } from "./context.ts";
 import type { CallOptions, PhaseStep, PhasesContext, PhasesDefinition } from "./definition.ts";
-import { failureResult } from "./failures.ts";
+import { fetchCall } from "./fetch.ts";
 import { LeaseLost } from "./lease.ts";
-import { sendFrom } from "./messages.ts";
 import type { Operation } from "./operation.ts";
 import { originOf } from "./origin.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import type { OperationRequest } from "./request.ts";
+import { stepOf } from "./step.ts";
+import { openContext, openInput, sealContext, sealInput } from "./stored-values.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 type AnyDefinition = PhasesDefinition<unknown, Record<never, never>>;
@@ -29,31 +32,57 @@ export async function claimPhases(
 ): Promise<Turn> {
   const input = await request.input();
   const stores = (operation.definition as AnyDefinition).storeInput !== false;
+  const encoded = stores ? encodeValue(input) : null;
   const draft = await draftEntry(context, operation, request, {
-    input: stores ? encodeValue(input) : null,
-    context: request.context == null ? null : encodeValue(request.context),
+    input: encoded === null ? null : sealInput(context, request, encoded),
+    context: sealContext(context, request),
   });
   const owned = await claimNew(context, operation, draft);
   // First run and resume must see the same input, so the first run takes it through the codec too.
-  const seen = draft.input === null ? input : decodeValue(draft.input);
+  const seen = encoded === null ? input : decodeValue(encoded);
   return owned === null ? { kind: "again" } : runOwned(context, operation, owned, () => seen);
 }
 
-/**
- * Takes over an entry whose owner left, and goes on from its recovery point: for a retry, or (without a request) for the
- * sweeper, which needs the stored input.
- */
+/** Takes over an entry whose owner left, for a retry, and goes on from its recovery point. */
 export async function resumePhases(
   context: EngineContext,
   operation: Operation,
-  request: OperationRequest | null,
+  request: OperationRequest,
   entry: StoredEntry,
 ): Promise<Turn> {
-  const given = entry.input === null ? await request?.input() : undefined;
+  const given = entry.input === null ? await request.input() : undefined;
   const owned = await claimAbandoned(context, operation, entry);
-  if (owned === null) return { kind: "again" };
-  // Decoded only now: an input that this release cannot read must count as an attempt, or it would be tried for ever.
-  return runOwned(context, operation, owned, () => (entry.input === null ? given : decodeValue(entry.input)));
+  return owned === null ? { kind: "again" } : resumeOwned(context, operation, owned, entry.state, given);
+}
+
+/**
+ * Goes on with an entry that was just taken over `from` a state, for a retry or the sweeper. `given`: the retry's input, of
+ * use only where none is stored.
+ */
+export async function resumeOwned(
+  context: EngineContext,
+  operation: Operation,
+  owned: Owned,
+  from: EntryState,
+  given?: unknown,
+): Promise<Turn> {
+  const { entry } = owned;
+  if (from === "in_progress" && entry.attempt > maxAttemptsOf(operation)) return restPoisoned(context, owned);
+  // Opened only inside the attempt: an input that this release cannot read must count as one, or it is tried for ever.
+  return runOwned(context, operation, owned, () => (entry.input === null ? given : openInput(context, entry)));
+}
+
+/**
+ * An attempt that ends says so; so many that did not were killed, by the run itself for all we know. It is shown to
+ * operators, and goes on only after a pause, or it would keep killing whoever takes it up.
+ */
+async function restPoisoned({ store }: EngineContext, { entry, lease }: Owned): Promise<Turn> {
+  lease.stop();
+  const reason = leftInProgress(entry.attempt - 1);
+  const sweepInMs = growingPause(entry.attempt);
+  const mark = { reason, provisional: null, sweepInMs, quietMs: null };
+  if (!(await store.markUnknown(lease.id, lease.fence, mark))) return { kind: "again" };
+  return done({ kind: "unknown", state: "needs_recovery", reason, provisional: null, retryAfterMs: sweepInMs });
 }
 
 async function runOwned(
@@ -93,68 +122,25 @@ function completeMissing({ operation }: Attempt): OncekeyError {
   );
 }
 
-/** Leaves the entry in the state that the attempt's end calls for, and says so. */
-async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn> {
-  // A call that was left un-awaited must not be sent for an entry that is about to be given back.
-  attempt.lease.lose("the attempt is over");
-  // Its failure is our doing and must not end the process.
-  for (const step of attempt.steps) step.catch(() => {});
-  if (error instanceof Halted) return endHalted(attempt, error);
-  const result = failureResult(error);
-  // The lease is lost or the store is: nothing may be written any more, the lease lapses by itself.
-  if (result !== null && result.kind !== "contention") return done(result);
-  const { settings } = attempt.context;
-  // If even that fails the lease lapses by itself; the caller must see why the operation ended.
-  await giveBack(attempt).catch((failure: unknown) =>
-    settings.onError(failure, { operation: attempt.operation.name, at: "give back" }),
-  );
-  if (result !== null) return done(result);
-  throw error;
-}
-
-async function endHalted(attempt: Attempt, { reason }: Halted): Promise<Turn> {
-  const { id, fence } = attempt.lease;
-  const { store } = attempt.context;
-  if (reason.kind === "failed") {
-    if (reason.result.kind === "contention") await giveBack(attempt);
-    return done(reason.result);
-  }
-  const kept =
-    reason.kind === "suspend"
-      ? await store.suspend(id, fence, reason.waitMs)
-      : await store.markUnknown(id, fence, reason.reason, null);
-  if (!kept) return done({ kind: "lease_lost", retryAfterMs: 1_000 });
-  const retryAfterMs = reason.kind === "suspend" ? reason.waitMs : 5_000;
-  const state = reason.kind === "suspend" ? "in_progress" : "needs_recovery";
-  return done({ kind: "unknown", state, reason: reason.reason, provisional: null, retryAfterMs });
-}
-
-/**
- * Lets the next attempt have the entry. Where something is recorded or may have been sent it stays in progress, claimable
- * at once the first time and after a growing pause later: a retry goes on, and the sweeper does if no client comes back.
- */
-function giveBack(attempt: Attempt): Promise<boolean> {
-  const { context, entry, lease } = attempt;
-  const { store, settings } = context;
-  if (hasOpenIntent(attempt)) return store.suspend(lease.id, lease.fence, settings.leaseMs);
-  const hasBegun = attempt.sent || attempt.active !== null || attempt.position > 0 || entry.attempt > 1;
-  if (!hasBegun) return store.release(lease.id, lease.fence, false);
-  return store.suspend(lease.id, lease.fence, entry.attempt === 1 ? 0 : growingPause(entry.attempt - 1));
-}
-
-function hasOpenIntent(attempt: Attempt): boolean {
-  return [...attempt.intents.values()].some(({ intent }) => intent.state === "open");
-}
-
 function phasesContext(attempt: Attempt, input: unknown): PhasesContext<unknown, unknown> {
   const { entry, lease } = attempt;
   return {
     input,
     ...originOf(entry),
-    context: entry.context === null ? null : decodeValue(entry.context),
+    context: openContext(attempt.context, entry),
     signal: lease.signal,
     phase: (name, run) => begun(attempt, phase(attempt, name, run)),
     call: (name, options) => begun(attempt, call(attempt, name, options as CallOptions<unknown, unknown>)) as never,
+    fetch: (name, url, options) =>
+      begun(
+        attempt,
+        fetchCall(
+          (called, given, prepare) => call(attempt, called, given as never, prepare as never),
+          name,
+          url,
+          options,
+        ),
+      ),
     complete: (run) => begun(attempt, complete(attempt, run)),
     now: () => new Date(entry.createdAt),
     uuid: (name) => derivedUuid(entry.seed, name),
@@ -181,7 +167,7 @@ function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>
       const { position, lease } = attempt;
       return recorded(
         await inTransaction(attempt, name, async (session) => {
-          const value = phaseValue(name, await run({ tx: session.tx, send: sendFrom(session, attempt.entry, name) }));
+          const value = phaseValue(name, await run(stepOf(attempt.context, session, attempt.entry, name)));
           lease.check();
           const kept = await session.recordPhase(lease.id, lease.fence, { position, kind: "phase", name, value });
           if (!kept) throw new LeaseLost("another attempt took over");
@@ -203,7 +189,12 @@ function phaseValue(name: string, value: unknown): Uint8Array {
   return encodeValue(value);
 }
 
-async function call(attempt: Attempt, name: string, options: CallOptions<unknown, unknown>): Promise<unknown> {
+async function call(
+  attempt: Attempt,
+  name: string,
+  options: CallOptions<unknown, unknown>,
+  prepare?: Prepare,
+): Promise<unknown> {
   checkCall(name, options);
   return step(
     attempt,
@@ -212,7 +203,7 @@ async function call(attempt: Attempt, name: string, options: CallOptions<unknown
     (record) => decodeValue(record.value),
     async () => {
       const { position, lease, context } = attempt;
-      const value = encodeValue(await makeCall(attempt, name, options));
+      const value = encodeValue(await makeCall(attempt, name, options, prepare));
       const kept = await context.store.recordCall(lease.id, lease.fence, { position, kind: "call", name, value });
       if (!kept) throw new LeaseLost("another attempt took over");
       settleIntent(attempt, name);
@@ -222,6 +213,7 @@ async function call(attempt: Attempt, name: string, options: CallOptions<unknown
 }
 
 function settleIntent(attempt: Attempt, name: string): void {
+  attempt.untold.delete(name);
   const known = attempt.intents.get(name);
   if (known !== undefined) attempt.intents.set(name, { ...known, intent: { ...known.intent, state: "settled" } });
 }

@@ -32,11 +32,21 @@ function pointed<T extends object>(target: T, methods: readonly (keyof T & strin
   return wrapped;
 }
 
-const SESSION_METHODS = ["lock", "insertFinished", "recordPhase", "complete", "send"] as const;
+const SESSION_METHODS = [
+  "lock",
+  "insertFinished",
+  "recordPhase",
+  "complete",
+  "send",
+  "accept",
+  "moveProducer",
+] as const;
 const STORE_METHODS = [
   "read",
   "claim",
   "takeOver",
+  "takeDue",
+  "markLapsed",
   "release",
   "suspend",
   "markUnknown",

@@ -2,7 +2,7 @@ import type { RunKind, StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { InputSchemas } from "../core/input.ts";
 import { checkOperation, type PolicyOperation } from "../core/policy.ts";
-import { type EngineContext, maxDurationOf } from "./context.ts";
+import { type EngineContext, maxAttemptsOf, maxDurationOf } from "./context.ts";
 import type { CaptureDefinition, OperationOptions } from "./definition.ts";
 import { checkDefinition } from "./definition-check.ts";
 import type { Engine, Operation } from "./operation.ts";
@@ -79,6 +79,7 @@ function policyView(operation: Operation, { settings }: EngineContext): PolicyOp
     version,
     aliases: definition.aliases ?? [],
     maxDurationMs: maxDurationOf(operation),
+    maxAttempts: maxAttemptsOf(operation),
     retentionMs: definition.retentionMs ?? settings.retentionMs,
     waitMs: definition.waitMs ?? settings.waitMs,
     replayHeaders: definition.replayHeaders ?? [],

@@ -13,6 +13,8 @@ export interface OperationRequest {
   input(): Promise<unknown>;
   /** What the operation's `context` declared for the sweeper: ids, never secrets. `null`: nothing. */
   readonly context: unknown;
+  /** What ties the request to its caller's logs (`traceparent`, else `X-Request-Id`). Default: nothing. */
+  readonly correlation?: string | null;
   /** How long a duplicate of a running request may wait for its outcome, in milliseconds. */
   readonly waitMs: number;
   /** The existing handler of a `capture` operation; absent for the other kinds. */

@@ -1,3 +1,4 @@
+import type { EncryptionKey } from "../core/cipher.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { FingerprintSecret } from "../core/fingerprint.ts";
 import { type Random, systemRandom } from "../core/random.ts";
@@ -33,6 +34,12 @@ export interface OncekeyOptions<Tx> {
   readonly publishRetention?: boolean;
   /** HMAC secrets for fingerprints, newest first. Default: plain SHA-256. */
   readonly fingerprintSecrets?: readonly FingerprintSecret[];
+  /** AES-256 keys, newest first, for the input and context that are stored for resumes. Default: stored as they are. */
+  readonly encryptionKeys?: readonly EncryptionKey[];
+  /** The topics that may be sent: exact names, or prefixes that end in `*`. Default: any. */
+  readonly topics?: readonly string[];
+  /** Largest payload of a message in bytes of JSON. Default 262,144, what the strictest queues take. */
+  readonly maxMessageBytes?: number;
   /** Told of errors that a client's answer cannot show (an outside call's, a background completion's). Default: standard error. */
   readonly onError?: (error: unknown, about: ErrorContext) => void;
   /** For crash tests: awaited between any two effects, with the point's name. Default: none. */
@@ -69,6 +76,9 @@ export const DEFAULTS: Settings = {
   storedKey: "raw",
   publishRetention: false,
   fingerprintSecrets: [],
+  encryptionKeys: [],
+  topics: ["*"],
+  maxMessageBytes: 262_144,
   onError: printError,
   clock: systemClock,
   random: systemRandom,

@@ -1,8 +1,8 @@
+import type { Completion } from "../core/completion.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { headerAllowlist, isSendable, storableHeaders } from "../core/outcome.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
-import type { Completion } from "../core/store.ts";
 import { type EngineContext, keeping } from "./context.ts";
 import type { Operation } from "./operation.ts";
 

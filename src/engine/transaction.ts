@@ -2,16 +2,16 @@ import { decide, type NewEntry } from "../core/entry.ts";
 import { matchRequest, sameDigest } from "../core/fingerprint.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
-import { orAbandoned } from "./abandon.ts";
+import { withinTime } from "./abandon.ts";
 import { done, draftEntry, type EngineContext, maxDurationOf, type Turn, transactionLimits } from "./context.ts";
 import type { TransactionDefinition } from "./definition.ts";
 import { failureResult } from "./failures.ts";
-import { LeaseLost } from "./lease.ts";
-import { sendFrom } from "./messages.ts";
+import { declaredContext, entrySender } from "./messages.ts";
 import type { Operation } from "./operation.ts";
 import { originOf } from "./origin.ts";
 import type { OperationRequest } from "./request.ts";
 import { completionOf, RollBackRejection, type SettledResponse, settleResponse } from "./settled-response.ts";
+import { stepOf } from "./step.ts";
 import { uncontended } from "./uncontended.ts";
 
 /** One transaction's worth of work: everything it needs, and the entry it will insert. */
@@ -107,24 +107,13 @@ async function storeRejection(work: Work, settled: SettledResponse): Promise<Tur
 }
 
 async function runHandler(work: Work, session: Session<unknown>): Promise<SettledResponse> {
-  const { context, operation, draft } = work;
+  const { context, operation, request, draft, input } = work;
   const { run } = operation.definition as TransactionDefinition<unknown, Record<never, never>>;
-  const { clock } = context.settings;
-  const overdue = new AbortController();
-  const giveUp = clock.after(maxDurationOf(operation), () => overdue.abort(new LeaseLost("maxDurationMs is over")));
-  try {
-    const send = sendFrom(session, draft, "transaction");
-    const running = run({
-      tx: session.tx,
-      input: work.input as never,
-      ...originOf(draft),
-      send,
-      signal: overdue.signal,
-    });
-    return settleResponse(await orAbandoned(context, running, overdue.signal));
-  } finally {
-    giveUp();
-  }
+  // The entry never stores the context, which only a resume would need; its messages carry it all the same.
+  const sender = { ...entrySender(context, draft), declared: () => declaredContext(request.context) };
+  const step = stepOf(context, session, draft, "transaction", sender);
+  const running = (signal: AbortSignal) => run({ ...step, ...originOf(draft), input: input as never, signal });
+  return settleResponse(await withinTime(context, maxDurationOf(operation), running));
 }
 
 /** What an attempt's failure means, after asking the store where asking helps. */

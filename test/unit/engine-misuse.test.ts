@@ -37,6 +37,8 @@ describe("code that a resume could not follow", () => {
     ["a phase and a call", (op) => op.phase("x", async () => 1).then(() => op.call("x", call))],
     ["a phase and the end", (op) => op.phase("complete", async () => 1).then(() => done(op))],
     ["an empty name", (op) => op.phase("", async () => 1)],
+    ["a name that no column keeps", (op) => op.call("refund-\0", call)],
+    ["names that read alike once stored", (op) => op.call("refund-\ud800", call)],
   ];
   it.each(doubled)("is refused: one name for %s", async (_, code) => {
     const { run } = await running((op) => code(op).then(() => done(op)));

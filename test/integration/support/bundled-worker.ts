@@ -5,17 +5,18 @@ import { fileURLToPath } from "node:url";
 import { bundle } from "../../support/bundle.ts";
 import { atEnd } from "../../support/postgres.ts";
 
-let bundled: Promise<string> | undefined;
+const bundled = new Map<string, Promise<string>>();
 
-/** worker.ts as a program of plain JavaScript, made once and removed at the end of the test file. */
-export function bundledWorker(): Promise<string> {
-  bundled ??= bundleWorker();
-  return bundled;
+/** worker.ts (or another one beside it) as a program of plain JavaScript, made once and removed at the end of the test file. */
+export function bundledWorker(name = "worker"): Promise<string> {
+  const program = bundled.get(name) ?? bundleWorker(name);
+  bundled.set(name, program);
+  return program;
 }
 
-async function bundleWorker(): Promise<string> {
+async function bundleWorker(name: string): Promise<string> {
   const outDir = await mkdtemp(join(tmpdir(), "oncekey-worker-"));
   atEnd(() => rm(outDir, { recursive: true, force: true }));
-  await bundle({ programs: { worker: fileURLToPath(new URL("./worker.ts", import.meta.url)) }, outDir });
-  return join(outDir, "worker.mjs");
+  await bundle({ programs: { [name]: fileURLToPath(new URL(`./${name}.ts`, import.meta.url)) }, outDir });
+  return join(outDir, `${name}.mjs`);
 }

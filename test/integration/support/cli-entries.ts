@@ -1,4 +1,12 @@
-import { created, createOncekey, none, type OncekeyOptions, type RunResult, type Scope } from "oncekey";
+import {
+  created,
+  createOncekey,
+  none,
+  type OncekeyOptions,
+  type RecoverNever,
+  type RunResult,
+  type Scope,
+} from "oncekey";
 import { fromPg } from "oncekey/drivers/pg";
 import { postgresStore } from "oncekey/postgres";
 import type pg from "pg";
@@ -19,6 +27,8 @@ export interface Entries {
   charge(key: string): Promise<RunResult>;
   /** `phases`, in `needs_recovery` with an open intent: the call failed and must not be repeated. */
   payout(key: string): Promise<RunResult>;
+  /** The same, with a minute after which nothing of it can still land. */
+  settlingPayout(key: string): Promise<RunResult>;
   /** `phases`, in progress until the returned function lets it go on. */
   standing(key: string): Promise<() => Promise<RunResult>>;
 }
@@ -47,15 +57,18 @@ export async function entriesOn(url: string, options: Partial<OncekeyOptions<pg.
       return op.complete(async () => created("/v1/charges/header-content", { note: "body-content" }));
     },
   });
-  const payouts = once.phases({
-    name: "payouts.create",
-    version: 1,
-    async run(op) {
-      const run = async () => Promise.reject(new Error("the connection was cut"));
-      await op.call("transfer", { timeoutMs: 5_000, request: null, run, recover: { atMostOnce: true } });
-      return op.complete(async () => created("/v1/payouts/1", {}));
-    },
-  });
+  const payoutsOf = (name: string, recover: RecoverNever) =>
+    once.phases({
+      name,
+      version: 1,
+      async run(op) {
+        const run = async () => Promise.reject(new Error("the connection was cut"));
+        await op.call("transfer", { timeoutMs: 5_000, request: null, run, recover });
+        return op.complete(async () => created("/v1/payouts/1", {}));
+      },
+    });
+  const payouts = payoutsOf("payouts.create", { atMostOnce: true });
+  const settlingPayouts = payoutsOf("payouts.settling", { atMostOnce: true, settlesWithinMs: 60_000 });
   const standing = once.phases({
     name: "standing.create",
     version: 1,
@@ -71,6 +84,7 @@ export async function entriesOn(url: string, options: Partial<OncekeyOptions<pg.
     invoice: (key, scope) => once.run(invoices, request(key, scope)),
     charge: (key) => once.run(charges, request(key)),
     payout: (key) => once.run(payouts, request(key)),
+    settlingPayout: (key) => once.run(settlingPayouts, request(key)),
     async standing(key) {
       const running = once.run(standing, request(key));
       await arrived.promise;

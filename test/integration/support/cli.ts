@@ -31,9 +31,20 @@ let usual: Promise<string> | undefined;
  * processes that each translate the sources for themselves would take minutes.
  */
 export async function cli(args: readonly string[], { url, project }: CliOptions = {}): Promise<CliRun> {
+  const cwd = project ?? (await usualProject());
+  return run([join(cwd, PROGRAM), ...args], cwd, url);
+}
+
+const PROGRAM = "oncekey/dist/cli/main.js";
+
+function usualProject(): Promise<string> {
   usual ??= cliProject(["pg"]);
-  const cwd = project ?? (await usual);
-  return run([join(cwd, "oncekey/dist/cli/main.js"), ...args], cwd, url);
+  return usual;
+}
+
+/** The command's file in a project with `pg`, for tests that keep a process running. */
+export async function cliProgram(): Promise<string> {
+  return join(await usualProject(), PROGRAM);
 }
 
 /** Runs `oncekey` from the sources of this repository, as they are. */
