@@ -1,11 +1,15 @@
 /** The front door: defining, starting and running operations. Re-exports only. */
+
+export type { EncryptionKey } from "./core/cipher.ts";
 export { type Clock, systemClock } from "./core/clock.ts";
 export type { Decision, EntryState, RunKind, StoredEntry } from "./core/entry.ts";
 export { type ClientErrorCode, codes, type ErrorCode, OncekeyError, type RetryAdvice } from "./core/errors.ts";
 export type { Compare, FingerprintSecret } from "./core/fingerprint.ts";
 export type { KeySpace } from "./core/identity.ts";
 export type { InputOf, InputPart, InputSchemas, RawInput } from "./core/input.ts";
+export type { KeyForm } from "./core/intent.ts";
 export { stringifyJson } from "./core/json/stringify.ts";
+export { type KeyLimit, providerKeyLimits } from "./core/key-limits.ts";
 export type { HeaderLine, Outcome } from "./core/outcome.ts";
 export type { Random } from "./core/random.ts";
 export { happened, notDone, type Reconcile, type ReconcileArguments, type Reconciled } from "./core/reconcile.ts";
@@ -41,6 +45,16 @@ export type { Scope } from "./core/scope.ts";
 export type { SchemaIssue, SchemaResult, StandardSchema } from "./core/standard-schema.ts";
 export { type Store, StoreFailure, type StoreFailureKind, type StoreTraits } from "./core/store.ts";
 export type {
+  BatchStep,
+  ConsumeOptions,
+  ConsumeResult,
+  DeliveryStep,
+  IncomingDelivery,
+  NumberedMessage,
+  SequenceResult,
+  Unsettled,
+} from "./engine/arrival.ts";
+export type {
   CallOptions,
   CaptureDefinition,
   Completed,
@@ -51,14 +65,25 @@ export type {
   PhasesDefinition,
   Send,
   SendOptions,
+  Step,
   TransactionDefinition,
   TransactionStep,
 } from "./engine/definition.ts";
 export type { DirectRun } from "./engine/direct-request.ts";
+export { jsonAnswer } from "./engine/fetch.ts";
+export type {
+  FetchAnswer,
+  FetchOptions,
+  FetchRecord,
+  FetchRequest,
+  FetchSending,
+  HeaderFields,
+} from "./engine/fetch-options.ts";
 export { createOncekey, type Oncekey } from "./engine/oncekey.ts";
 export type { Operation } from "./engine/operation.ts";
-export { assertOwned, currentOrigin } from "./engine/owned-attempt.ts";
+export { assertOwned, currentOrigin, sendInside } from "./engine/owned-attempt.ts";
 export type { RunResult } from "./engine/run-result.ts";
 export type { ErrorContext, OncekeyOptions } from "./engine/settings.ts";
+export type { Instance } from "./engine/sweeping.ts";
 export type { Authorization, BindingOptions } from "./http/binding.ts";
 export type { BodyForm } from "./http/body.ts";

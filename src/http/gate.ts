@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { requestId, traceParent } from "../core/correlation.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { identityOf } from "../core/identity.ts";
 import { parseKey } from "../core/key.ts";
@@ -183,6 +184,7 @@ async function admit<Native>(bound: Bound<Native>, exchange: Exchange<Native>, k
     identity: identityOf(scope, identityName, key, definition.keySpace),
     ...read,
     context: (await options.context?.(exchange.native)) ?? null,
+    correlation: traceParent(exchange.headerLines("traceparent")) ?? requestId(exchange.headerLines("x-request-id")),
     waitMs: definition.waitMs ?? engine.settings.waitMs,
   };
   return { kind: "request", request, body };
