@@ -1,0 +1,2 @@
+export * from "./publisher.ts";
+export * from "./relay.ts";
