@@ -30,7 +30,8 @@ export function named(noun: string, word: string): string {
 }
 
 /**
- * Reads options and operands; operands after `--` may begin with a dash. Raises {@link UsageError} for an unknown option,
+ * Reads options and operands; operands after `--` may begin with a dash, and with `more` any number may follow the named
+ * ones. Raises {@link UsageError} for an unknown option,
  * one given twice, a missing, empty or superfluous value, and too few or too many operands. The messages never repeat a
  * value.
  */
@@ -38,6 +39,7 @@ export function parseCommandLine(
   args: readonly string[],
   options: OptionTable,
   operandNames: readonly string[],
+  more?: string,
 ): CommandLine {
   const operands: string[] = [];
   const values = new Map<string, string>();
@@ -54,7 +56,7 @@ export function parseCommandLine(
     else values.set(token.name, givenValue(token, row.value));
   }
   // Whoever asks for help need not know what else is demanded.
-  if (!switches.has("help")) checkOperands(operands, operandNames);
+  if (!switches.has("help")) checkOperands(operands, operandNames, more);
   return { operands, values, switches };
 }
 
@@ -86,12 +88,12 @@ function givenValue({ rawName, value, inlineValue }: OptionToken, placeholder: s
   return value;
 }
 
-function checkOperands(operands: readonly string[], names: readonly string[]): void {
+function checkOperands(operands: readonly string[], names: readonly string[], more: string | undefined): void {
   const missing = names[operands.length];
   if (missing !== undefined || operands.some((operand) => operand === "")) {
     throw new UsageError(`The ${missing ?? names[0] ?? "operand"} is missing or empty.`);
   }
-  if (operands.length > names.length) {
+  if (operands.length > names.length && more === undefined) {
     const taken = names.length === 0 ? "none" : `only ${names.map((name) => `<${name}>`).join(" ")}`;
     throw new UsageError(`Too many operands were given: the command takes ${taken}.`);
   }

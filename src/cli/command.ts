@@ -2,8 +2,8 @@ import type { CommandLine, OptionTable } from "./command-line.ts";
 
 /** What a command found or did: one value for programs, one text for people. */
 export interface Report {
-  /** 3 where nothing was found. */
-  readonly exitCode: 0 | 3;
+  /** 3 where nothing was found, 4 where a decision was refused: both changed nothing. */
+  readonly exitCode: 0 | 3 | 4;
   /** Printed with `--json`: plain data; a `Date` becomes an ISO 8601 instant. */
   readonly data: unknown;
   /** Printed without `--json`, ending in a line feed. */
@@ -18,9 +18,13 @@ export interface Command {
   readonly about: string;
   /** Names of its operands, all required. */
   readonly operands: readonly string[];
+  /** Name of further operands, any number of them. Default: none are taken. */
+  readonly more?: string;
   readonly options: OptionTable;
   /** Command lines to copy. */
   readonly examples: readonly string[];
+  /** It runs code of others, which may have left something open: the process is ended, not left to end. */
+  readonly ends?: true;
   /** Raises `UsageError`, an `OncekeyError`, a `StoreFailure` or the database client's own error. */
   run(line: CommandLine): Promise<Report>;
 }

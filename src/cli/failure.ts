@@ -1,4 +1,4 @@
-import { type ErrorCode, OncekeyError } from "../core/errors.ts";
+import { codes, type ErrorCode, type OncekeyError } from "../core/errors.ts";
 import { StoreFailure } from "../core/store.ts";
 import { UsageError } from "./command-line.ts";
 
@@ -24,6 +24,15 @@ export class PartlyDone extends Error {
   }
 }
 
+/** The module of a worker cannot be used. `what` is a clause without its full stop. */
+export class ModuleFailure extends Error {
+  override readonly name = "ModuleFailure";
+
+  constructor(what: string, cause?: unknown) {
+    super(what, cause === undefined ? undefined : { cause });
+  }
+}
+
 interface KnownFailure {
   /** Matched against SQLSTATEs and the client's codes. */
   readonly codes: RegExp;
@@ -36,6 +45,8 @@ interface KnownFailure {
   readonly quoted?: true;
   /** Whether the last step may have taken effect nevertheless. */
   readonly unsure?: true;
+  /** Whether it passes without anybody correcting the command: a peer that is away, or busy. */
+  readonly passing?: true;
 }
 
 const unavailable = "idempotency_store_unavailable";
@@ -46,12 +57,14 @@ const KNOWN: readonly KnownFailure[] = [
     code: unavailable,
     what: "The connection to the database was refused: nothing listens at that host and port.",
     next: "Start the server, or correct the database URL.",
+    passing: true,
   },
   {
     codes: /^(?:ENOTFOUND|EAI_AGAIN)$/,
     code: unavailable,
     what: "The database's host name cannot be resolved.",
     next: "Correct the database URL, or try again when the name service answers.",
+    passing: true,
   },
   {
     codes: /^(?:ETIMEDOUT|CONNECT_TIMEOUT|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN)$/,
@@ -59,6 +72,7 @@ const KNOWN: readonly KnownFailure[] = [
     code: unavailable,
     what: "The database did not answer the attempt to connect.",
     next: "Check host, port and firewall, and the database URL.",
+    passing: true,
   },
   {
     codes: /^28/,
@@ -77,12 +91,14 @@ const KNOWN: readonly KnownFailure[] = [
     code: unavailable,
     what: "The server has no connection, memory or disk space left for this command.",
     next: "Free some, then run the command again.",
+    passing: true,
   },
   {
     codes: /^57P03$/,
     code: unavailable,
     what: "The server is starting up or shutting down.",
     next: "Run the command again in a moment.",
+    passing: true,
   },
   {
     codes: /^(?:ECONN\w+|EPIPE|CONNECTION_\w+|08...|57P0[124])$/,
@@ -91,12 +107,14 @@ const KNOWN: readonly KnownFailure[] = [
     what: "The connection to the database was lost before the answer came; the last step may have taken effect.",
     next: "Run the command again: repeating it is safe.",
     unsure: true,
+    passing: true,
   },
   {
     codes: /^(?:40001|40P01|55P03)$/,
     code: "idempotency_contention",
     what: "Concurrent transactions hold the same rows or locks.",
     next: "Run the command again.",
+    passing: true,
   },
   {
     codes: /^(?:57014|25P0[34]|57P05)$/,
@@ -132,9 +150,8 @@ const KNOWN: readonly KnownFailure[] = [
  */
 export function failureOf(error: unknown, secrets: readonly string[]): Failure {
   if (error instanceof UsageError) return { exitCode: 2, code: null, sqlState: null, message: error.message };
-  if (error instanceof OncekeyError) {
-    return { exitCode: 1, code: error.code, sqlState: null, message: error.message };
-  }
+  if (isOncekeyError(error)) return { exitCode: 1, code: error.code, sqlState: null, message: error.message };
+  if (error instanceof ModuleFailure) return moduleFailure(error, secrets);
   const done = error instanceof PartlyDone ? error.done : null;
   const origin = error instanceof PartlyDone ? error.cause : error;
   const chain = causes(origin);
@@ -142,6 +159,37 @@ export function failureOf(error: unknown, secrets: readonly string[]): Failure {
   const words = withheld(serverWords(chain), secrets);
   const message = known === undefined ? unexpected(origin, words, done) : explained(known, words, done);
   return { exitCode: 1, code: known?.code ?? null, sqlState: sqlStateOf(origin), message };
+}
+
+/** Whether the failure may be over at the next try, with nothing corrected. */
+export function isPassing(error: unknown): boolean {
+  const chain = causes(error);
+  if (KNOWN.some((row) => row.passing === true && chain.some((cause) => matches(row, cause)))) return true;
+  // The store's own word for it, where its cause is none of the known ones.
+  const { name, kind } = (error ?? {}) as { name?: unknown; kind?: unknown };
+  return name === "StoreFailure" && kind === "unavailable" && !chain.some(isKnown);
+}
+
+function isKnown(cause: Cause): boolean {
+  return KNOWN.some((row) => matches(row, cause));
+}
+
+/** By its form: a worker's module may bring a copy of the package of its own. */
+function isOncekeyError(error: unknown): error is OncekeyError {
+  const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown };
+  return name === "OncekeyError" && typeof code === "string" && Object.hasOwn(codes, code);
+}
+
+function moduleFailure({ message, cause }: ModuleFailure, secrets: readonly string[]): Failure {
+  const words = withheld(serverWords(causes(cause)), secrets);
+  const name = cause instanceof Error ? cause.name : typeof cause;
+  const details = cause === undefined ? "" : ` (${name}): ${words === "" ? "no details" : words}`;
+  return {
+    exitCode: 1,
+    code: null,
+    sqlState: null,
+    message: `${message}${details}. Correct it, then start the worker again.`,
+  };
 }
 
 interface Cause {
@@ -185,7 +233,8 @@ function serverWords(chain: readonly Cause[]): string {
 }
 
 function withheld(words: string, secrets: readonly string[]): string {
-  return secrets.some((secret) => words.includes(secret))
+  // A worker's module has URLs of its own, whose passwords nobody told us.
+  return secrets.some((secret) => words.includes(secret)) || /:\/\/[^\s/]*@/.test(words)
     ? "the details are withheld, because they hold a part of the database URL"
     : words;
 }

@@ -10,7 +10,8 @@ ${aligned(
     ["0", "done"],
     ["1", "failed: the message on standard error says why and what to do"],
     ["2", "the command line is not understood; nothing was done"],
-    ["3", "inspect found no entry"],
+    ["3", "no entry or message matched; nothing was done"],
+    ["4", "resolve refused: the entry is as it was"],
   ],
   "  ",
 )}`;
@@ -41,8 +42,9 @@ ${EXIT_CODES}`;
 }
 
 /** The help of one command. */
-export function commandHelp(name: string, { operands, about, options, examples }: Command): string {
-  const usage = ["oncekey", name, ...operands.map((operand) => `<${operand}>`), "[options]"].join(" ");
+export function commandHelp(name: string, { operands, more, about, options, examples }: Command): string {
+  const further = more === undefined ? [] : [`[${more} …]`];
+  const usage = ["oncekey", name, ...operands.map((operand) => `<${operand}>`), ...further, "[options]"].join(" ");
   const rows = Object.entries(options).map(([option, { value, meaning }]) => {
     const short = option === "help" ? ", -h" : "";
     return [`--${option}${short}${value === undefined ? "" : ` ${value}`}`, meaning] as const;

@@ -1,5 +1,7 @@
+import type { ListedMessage, RecordedSummary, ResolutionRecord } from "../stores/postgres/index.ts";
 import { alarming, aligned, bytes, counted, duration, visible } from "./layout.ts";
-import type { RecordedSummary } from "./queries.ts";
+import { stateText } from "./outbox-text.ts";
+import { settling } from "./resolve-text.ts";
 import type { OutcomeSummary, Shown, ShownEntry } from "./shown-entry.ts";
 
 /** The entries for people, oldest first, one block each; `truncated`: there may be more. */
@@ -32,9 +34,14 @@ function entryText(entry: ShownEntry): string {
     ["completed", instant(entry.completedAt)],
     ["expires", instant(entry.expiresAt)],
     ["tombstone until", instant(entry.tombstoneUntil)],
+    ["sweeper asks at", instant(entry.sweepAt)],
+    ["settled at", instant(entry.settlesAt)],
+    ["correlation", entry.correlation === null ? null : visible(entry.correlation)],
     ["status", entry.status === null ? null : String(entry.status)],
     ...outcomeRows(entry.outcome),
     ...recordedRows(entry.recorded),
+    ["messages", linesOf(entry.messages, messageText)],
+    ["resolved", linesOf(entry.resolutions, resolutionText)],
   ];
   return aligned(rows.filter((row): row is readonly [string, string] => row[1] !== null));
 }
@@ -57,12 +64,34 @@ function outcomeRows(outcome: Shown<OutcomeSummary>): [string, string | null][] 
 function recordedRows(recorded: Shown<RecordedSummary>): [string, string | null][] {
   if ("kind" in recorded) return [["recorded", `not shown: ${recorded.why}`]];
   const phases = recorded.phases.map(({ position, kind, name }) => `${position}  ${kind}  ${visible(name)}`);
-  const intents = recorded.intents.map(({ call, generation, state, ageMs }) => {
-    const shown = `${visible(call)}, generation ${generation}, ${state}`;
-    return state === "open" ? alarming(`${shown} for ${duration(ageMs)}`) : shown;
-  });
+  const intents = recorded.intents.map(intentText);
   return [
     ["phases", phases.length === 0 ? null : phases.join("\n")],
     ["intents", intents.length === 0 ? null : intents.join("\n")],
   ];
+}
+
+function intentText({ call, generation, state, form, ageMs, settlesInMs }: RecordedSummary["intents"][number]): string {
+  const shown = [visible(call), `generation ${generation}`, ...(form === null ? [] : [form]), state].join(", ");
+  return state === "open" ? alarming(`${shown} for ${duration(ageMs)}, ${settling(settlesInMs)}`) : shown;
+}
+
+/** One line each; what may not be read says why. */
+function linesOf<One>(shown: Shown<readonly One[]>, text: (one: One) => string): string | null {
+  if ("kind" in shown) return `not shown: ${shown.why}`;
+  return shown.length === 0 ? null : shown.map(text).join("\n");
+}
+
+function messageText(message: ListedMessage): string {
+  return `${message.id}  ${visible(message.topic)}, ${stateText(message)}`;
+}
+
+function resolutionText({ verdict, by, note, forced, resolvedAt, stateBefore, openIntents }: ResolutionRecord): string {
+  const open = openIntents.map(({ call, generation }) => `${visible(call)} ${generation}`).join(", ");
+  return [
+    `${resolvedAt.toISOString()}  ${verdict} by ${visible(by)}, was ${stateBefore}`,
+    ...(forced ? [alarming("forced")] : []),
+    ...(open === "" ? [] : [`open then: ${open}`]),
+    ...(note === null ? [] : [visible(note)]),
+  ].join(", ");
 }

@@ -29,6 +29,7 @@ table of entries. Ends with 3 where the key has no entry: it never arrived, its 
     withStore(line, async (store, database) => {
       const found = await findEntries(database, line);
       const entries: ShownEntry[] = [];
+      // One after the other: the command has two connections, not two hundred.
       for (const entry of found) entries.push(await shownEntry(store, database, entry));
       return inspected(line.operands[0] ?? "", entries);
     }),

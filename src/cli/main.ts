@@ -8,14 +8,20 @@ import { type CommandTable, commandHelp, generalHelp } from "./help.ts";
 import { inspectCommand } from "./inspect.ts";
 import { jsonText } from "./layout.ts";
 import { migrateCommand } from "./migrate.ts";
+import { outboxCommand } from "./outbox.ts";
 import { purgeCommand } from "./purge.ts";
+import { resolveCommand } from "./resolve.ts";
 import { statusCommand } from "./status.ts";
+import { workerCommand } from "./worker.ts";
 
 const commands: CommandTable = new Map([
   ["migrate", migrateCommand],
   ["status", statusCommand],
   ["inspect", inspectCommand],
+  ["resolve", resolveCommand],
+  ["outbox", outboxCommand],
   ["purge", purgeCommand],
+  ["worker", workerCommand],
 ]);
 
 function version(): string {
@@ -31,7 +37,7 @@ async function answer([name, ...rest]: readonly string[]): Promise<Pick<Report, 
   if (name.startsWith("-")) throw new UsageError("The command comes first, then its options.");
   const command = commands.get(name);
   if (command === undefined) throw new UsageError(`There is no ${named("command", name)}.`);
-  const line = parseCommandLine(rest, command.options, command.operands);
+  const line = parseCommandLine(rest, command.options, command.operands, command.more);
   if (line.switches.has("help")) return { exitCode: 0, text: commandHelp(name, command) };
   const { exitCode, data, text } = await command.run(line);
   return { exitCode, text: line.switches.has("json") ? jsonText(data) : text };
@@ -66,3 +72,6 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 // Set, not exited: output to a pipe is still being written.
 process.exitCode = await main(process.argv.slice(2));
+if (commands.get(process.argv[2] ?? "")?.ends === true) {
+  process.stdout.write("", () => process.stderr.write("", () => process.exit()));
+}

@@ -1,10 +1,17 @@
 import { createHash } from "node:crypto";
 import { OncekeyError } from "../core/errors.ts";
 import type { Store } from "../core/store.ts";
-import type { InspectedEntry } from "../stores/postgres/index.ts";
+import {
+  entryResolutions,
+  type InspectedEntry,
+  type ListedMessage,
+  listMessages,
+  type RecordedSummary,
+  type ResolutionRecord,
+  recordedSummary,
+} from "../stores/postgres/index.ts";
 import type { Database } from "./database.ts";
 import { sqlStateOf } from "./failure.ts";
-import { type RecordedSummary, recordedSummary } from "./queries.ts";
 
 /** What is told of an entry's outcome: never its content. */
 export type OutcomeSummary =
@@ -27,19 +34,28 @@ export type Shown<Value> = Value | { readonly kind: "hidden"; readonly why: stri
 export interface ShownEntry extends Omit<InspectedEntry, "key"> {
   readonly outcome: Shown<OutcomeSummary>;
   readonly recorded: Shown<RecordedSummary>;
+  /** Who settled it by hand, oldest first. */
+  readonly resolutions: Shown<readonly ResolutionRecord[]>;
+  /** What it sent and the outbox still has, oldest first. */
+  readonly messages: Shown<readonly ListedMessage[]>;
 }
+
+/** Most messages of one entry that are shown. */
+const MOST_MESSAGES = 100;
 
 /** Gathers what is shown of an entry; what the operator's role may not read is hidden, with the reason. */
 export async function shownEntry(
   store: Store<unknown>,
-  database: Database,
+  { driver, schema }: Database,
   { key: _, ...entry }: InspectedEntry,
 ): Promise<ShownEntry> {
   const id = Buffer.from(entry.id, "hex");
   return {
     ...entry,
     outcome: await orHidden(() => outcomeSummary(store, id)),
-    recorded: await orHidden(() => recordedSummary(database, id)),
+    recorded: await orHidden(() => recordedSummary(driver, entry.id, { schema })),
+    resolutions: await orHidden(() => entryResolutions(driver, entry.id, { schema })),
+    messages: await orHidden(() => listMessages(driver, { entryId: entry.id, limit: MOST_MESSAGES }, { schema })),
   };
 }
 

@@ -137,7 +137,9 @@ describe("oncekey status", () => {
 describe("oncekey inspect", () => {
   it("shows what happened under a key, and never what was sent, recorded or answered", async () => {
     const { url } = await createDatabase();
-    const result = await (await entriesOn(url)).charge("k1");
+    const made = await entriesOn(url);
+    const result = await made.charge("k1");
+    await made.invoice("k2");
     const body = result.kind === "completed" ? Buffer.from(result.outcome.body).toString() : "";
     const asJson = await cli(["inspect", "k1", "--json"], { url });
     const { key, entries } = JSON.parse(asJson.stdout);
@@ -163,15 +165,30 @@ describe("oncekey inspect", () => {
             { position: 0, kind: "phase", name: "charge_created" },
             { position: 1, kind: "call", name: "authorize" },
           ],
-          intents: [{ call: "authorize", generation: 1, state: "settled", ageMs: expect.any(Number) }],
+          intents: [
+            {
+              call: "authorize",
+              generation: 1,
+              state: "settled",
+              form: "cancel",
+              ageMs: expect.any(Number),
+              settlesInMs: null,
+            },
+          ],
         },
+        resolutions: [],
+        messages: [],
       }),
     ]);
     const asText = await cli(["inspect", "k1"], { url });
     expect(asText.stdout).toMatch(/\nphases +0 {2}phase {2}charge_created\n +1 {2}call {2}authorize\n/);
-    expect(asText.stdout).toMatch(/\nintents +authorize, generation 1, settled\n/);
+    expect(asText.stdout).toMatch(/\nintents +authorize, generation 1, cancel, settled\n/);
     expect(asText.stdout).toContain(`SHA-256 ${sha256(body)}`);
-    expect(CONTENT.filter((word) => `${asJson.stdout}${asText.stdout}`.includes(word))).toEqual([]);
+    const sent = await json(url, "inspect", "k2");
+    expect(sent.entries[0].messages).toMatchObject([{ topic: "invoice.created", state: "pending", attempts: 0 }]);
+    expect(CONTENT.filter((word) => `${JSON.stringify(sent)}${asJson.stdout}${asText.stdout}`.includes(word))).toEqual(
+      [],
+    );
     expect(body).toContain("body-content");
   });
 
@@ -183,7 +200,9 @@ describe("oncekey inspect", () => {
     expect(entries[0].reason).not.toBe("");
     const { stdout } = await cli(["inspect", "k1"], { url });
     expect(stdout).toMatch(/\nstate +needs_recovery\nreason +\S/);
-    expect(stdout).toMatch(/\nintents +transfer, generation 1, open for \d/);
+    expect(stdout).toMatch(
+      /\nintents +transfer, generation 1, never, open for \d.*, may land for a time that nobody declared\n/,
+    );
   });
 
   it("shows every entry of a key, and those of one tenant and operation where asked", async () => {

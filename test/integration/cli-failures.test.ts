@@ -33,12 +33,22 @@ describe("the oncekey command", () => {
     expect(await cliFromSources(["--version"])).toEqual(printed);
     const { code, stdout, stderr } = await cli(["--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    for (const part of ["migrate", "status", "inspect", "purge", "exit codes", "example\n"]) {
+    for (const part of [
+      "migrate",
+      "status",
+      "inspect",
+      "resolve",
+      "outbox",
+      "purge",
+      "worker",
+      "exit codes",
+      "example\n",
+    ]) {
       expect(stdout).toContain(part);
     }
   });
 
-  it.each(["migrate", "status", "inspect", "purge"])(
+  it.each(["migrate", "status", "inspect", "resolve", "outbox", "purge"])(
     "has help with an example for %s, without a database",
     async (name) => {
       const { code, stdout, stderr } = await cli([name, "--help"]);

@@ -1,0 +1,107 @@
+import { userInfo } from "node:os";
+import { systemRandom } from "../core/random.ts";
+import type { Resolution, Verdict } from "../core/resolution.ts";
+import { entriesById, type InspectedEntry } from "../stores/postgres/index.ts";
+import type { Command } from "./command.ts";
+import { type CommandLine, UsageError } from "./command-line.ts";
+import { type Database, databaseOptions, withStore } from "./database.ts";
+import { givenDuration, givenText } from "./given.ts";
+import { outcomeOf } from "./outcome-file.ts";
+import { absentReport, resolvedReport } from "./resolve-text.ts";
+
+const FENCE_LENGTH = 16;
+/** The library's own default of `retentionMs`. */
+const DEFAULT_RETENTION_MS = 86_400_000;
+const LONGEST_BY = 255;
+const LONGEST_NOTE = 2_000;
+
+/** `oncekey resolve <id>`: an operator's decision about an entry. */
+export const resolveCommand: Command = {
+  summary: "decide what became of an entry",
+  about: `Settles one entry by hand: with the outcome that every retry gets from now on, or given back, so that the next
+retry goes on with it (and, where the operation is resumed, the sweeper). The id is that of inspect or status, or its
+first 8 digits or more. Look at the other side first: it refuses while the owner is at work, or while something that was
+sent may still land; --force overrides the latter only. Who, when and why is kept for the audit, which inspect shows.
+
+The file holds { "status", "headers", "body" or "bodyBase64" }; the status is 200 to 399 with --succeeded, 400 to 599
+with --failed. Ends with 3 where there is no such entry, with 4 where it was refused.`,
+  operands: ["id"],
+  options: {
+    succeeded: { value: "FILE", meaning: "it was done: the answer is in this JSON file" },
+    failed: { value: "FILE", meaning: "it was not done and never will be: the refusal is in this JSON file" },
+    release: { meaning: "give it back: the next retry goes on from its recovery point" },
+    force: { meaning: "decide although something sent may still land: you know that it will not" },
+    by: { value: "NAME", meaning: "who decides, for the audit; default: your account's name" },
+    note: { value: "TEXT", meaning: "why, for the audit" },
+    retention: { value: "DURATION", meaning: "how long the outcome is replayed; default: 24h" },
+    tombstone: { value: "DURATION", meaning: "how much longer late retries are refused; default: not at all" },
+    ...databaseOptions,
+  },
+  examples: [
+    'oncekey resolve 5f0c9a1e --succeeded answer.json --note "found at the provider, ticket 4711"',
+    "oncekey resolve 5f0c9a1e --failed refusal.json --by ada --json",
+    "oncekey resolve 5f0c9a1e --release",
+  ],
+  async run(line) {
+    const prefix = idPrefix(line.operands[0] ?? "");
+    const resolution = await resolutionOf(line);
+    return withStore(line, async (store, database) => {
+      const entry = await theEntry(database, prefix);
+      if (entry === null) return absentReport(prefix);
+      const resolved = await store.resolve(Buffer.from(entry.id, "hex"), resolution);
+      return resolvedReport(entry, resolution, resolved);
+    });
+  },
+};
+
+function idPrefix(given: string): string {
+  const prefix = given.toLowerCase();
+  if (/^[0-9a-f]{8,64}$/.test(prefix)) return prefix;
+  throw new UsageError("The id must be 64 hex digits, or at least the first 8 of them, as inspect shows it.");
+}
+
+async function theEntry({ driver, schema }: Database, prefix: string): Promise<InspectedEntry | null> {
+  const [entry, another] = await entriesById(driver, prefix, { schema });
+  if (another === undefined) return entry ?? null;
+  throw new UsageError("More than one entry has an id that begins so. Nothing was changed; give more digits of it.");
+}
+
+async function resolutionOf(line: CommandLine): Promise<Resolution> {
+  const verdict = await verdictOf(line);
+  const by = (givenText(line, "by", LONGEST_BY) ?? accountName()).trim();
+  if (by === "") throw new UsageError("--by must name somebody.");
+  return {
+    ...verdict,
+    force: line.switches.has("force"),
+    by,
+    note: givenText(line, "note", LONGEST_NOTE) ?? null,
+    fence: systemRandom.bytes(FENCE_LENGTH),
+  };
+}
+
+async function verdictOf(line: CommandLine): Promise<Verdict> {
+  const { values, switches } = line;
+  const given = (["succeeded", "failed"] as const).filter((state) => values.has(state));
+  const [state, ...others] = given;
+  if (given.length + (switches.has("release") ? 1 : 0) !== 1 || others.length > 0) {
+    throw new UsageError("Exactly one of --succeeded FILE, --failed FILE and --release must be given.");
+  }
+  const retentionMs = givenDuration(line, "retention");
+  const tombstoneMs = givenDuration(line, "tombstone");
+  if (state === undefined) {
+    if (retentionMs === undefined && tombstoneMs === undefined) return { verdict: "released", completion: null };
+    throw new UsageError("--retention and --tombstone belong to an outcome; --release stores none.");
+  }
+  const outcome = await outcomeOf(values.get(state) ?? "", state);
+  const kept = { retentionMs: retentionMs ?? DEFAULT_RETENTION_MS, tombstoneMs: tombstoneMs ?? 0 };
+  return { verdict: state, completion: { outcome, ...kept } };
+}
+
+/** Containers may run under a number that no account has. */
+function accountName(): string {
+  try {
+    return userInfo().username.slice(0, LONGEST_BY);
+  } catch {
+    return `uid ${process.getuid?.() ?? "unknown"}`;
+  }
+}
