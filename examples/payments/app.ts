@@ -1,9 +1,9 @@
-import express, { type Express, type RequestHandler } from "express";
+import express, { type Express, type Request, type RequestHandler } from "express";
 import { idempotent } from "oncekey/express";
 import { authenticate, callerOf } from "./auth.ts";
 import { rememberForm } from "./form-request.ts";
 import type { Lab } from "./lab.ts";
-import { listCharges } from "./operations/charges.ts";
+import { chargeContext, listCharges } from "./operations/charges.ts";
 import { listInvoices } from "./operations/invoices.ts";
 import { listRefunds, refundHandler } from "./operations/refunds.ts";
 import type { Payments, Queryable } from "./payments.ts";
@@ -19,7 +19,7 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
 
   app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberForm);
   app.post("/v1/invoices", idempotent(createInvoice, { scope }));
-  app.post("/v1/charges", idempotent(createCharge, { scope }));
+  app.post("/v1/charges", idempotent(createCharge, { scope, context: chargeContextOf }));
   app.post("/v1/refunds", keepBytes, idempotent(createRefund, json), refundHandler(pool, lab.step));
 
   app.get(["/v1/invoices", "/v1/invoices/:id"], answerWith(pool, listInvoices));
@@ -29,6 +29,8 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   app.use(answerError);
   return app;
 }
+
+const chargeContextOf = (request: Request) => chargeContext(callerOf(request));
 
 /**
  * The refund's own body parser: keeps the bytes, where Oncekey finds them (`rawBody`) and from which the handler reads

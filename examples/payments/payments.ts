@@ -8,7 +8,7 @@ import { createCharge } from "./operations/charges.ts";
 import { createInvoice } from "./operations/invoices.ts";
 import { createRefund } from "./operations/refunds.ts";
 import { describeError } from "./problem.ts";
-import { createPspClient, type PspClient } from "./psp-client.ts";
+import { createPspClients, type PspClients } from "./psp-client.ts";
 import type { PspRecover, Settings } from "./settings.ts";
 
 /** A pool or a transaction: whatever runs SQL. */
@@ -22,7 +22,7 @@ export interface OperationParts {
   readonly once: Once;
   /** For operations that look up their own tables outside of any transaction. */
   readonly pool: pg.Pool;
-  readonly psp: PspClient;
+  readonly psp: PspClients;
   readonly pspRecover: PspRecover;
   /** Runs a business step; in the lab it can be slowed down or killed. */
   readonly step: Step;
@@ -69,7 +69,7 @@ export async function openPayments({
   try {
     const once = openOncekey(pool, control, settings, onPoint);
     const maxDurationMs = Math.min(LONGEST_RUN_MS, Math.floor((settings.retentionMs ?? Infinity) / 2));
-    const psp = createPspClient(pspUrl);
+    const psp = createPspClients(pspUrl);
     const parts: OperationParts = { once, pool, psp, pspRecover: settings.pspRecover, step, maxDurationMs };
     const operations = {
       createInvoice: createInvoice(parts),

@@ -1,4 +1,5 @@
 import { parseExact, writeExact } from "./exact-json.ts";
+import type { PspAccount } from "./psp-accounts.ts";
 
 /** The provider did not answer, or not in a way that tells what it did: the payment may have been made. */
 export class PspUnavailable extends Error {
@@ -45,24 +46,31 @@ export interface PspClient {
   readonly captures: PspResource<CaptureRequest>;
 }
 
-/** A client of the provider at `url`. Every method raises {@link PspUnavailable} where the answer tells nothing. */
-export function createPspClient(url: string): PspClient {
-  return { authorizations: resource(url, "authorizations"), captures: resource(url, "captures") };
+/** The provider, seen from one account; `null`: from none, as charges were made before there were accounts. */
+export type PspClients = (account: PspAccount | null) => PspClient;
+
+/** Clients of the provider at `url`. Every method raises {@link PspUnavailable} where the answer tells nothing. */
+export function createPspClients(url: string): PspClients {
+  return (account) => {
+    const proof: Readonly<Record<string, string>> =
+      account === null ? {} : { "x-psp-account": account.id, authorization: `Bearer ${account.secret}` };
+    return { authorizations: resource(url, "authorizations", proof), captures: resource(url, "captures", proof) };
+  };
 }
 
-function resource<Request>(url: string, kind: Kind): PspResource<Request> {
+function resource<Request>(url: string, kind: Kind, proof: Readonly<Record<string, string>>): PspResource<Request> {
   const query = (key: string) => `?key=${encodeURIComponent(key)}`;
   return {
     async create(request, { key, signal }) {
-      const headers = { "content-type": "application/json", "idempotency-key": key };
+      const headers = { ...proof, "content-type": "application/json", "idempotency-key": key };
       const body = await ask(`${url}/${kind}`, { method: "POST", headers, body: writeExact(request), signal });
       return payment(body);
     },
     async find({ key, signal }) {
-      return payments(await ask(`${url}/${kind}${query(key)}`, { signal }));
+      return payments(await ask(`${url}/${kind}${query(key)}`, { headers: proof, signal }));
     },
     async cancel({ key, signal }) {
-      return payments(await ask(`${url}/${kind}/cancel${query(key)}`, { method: "POST", signal }));
+      return payments(await ask(`${url}/${kind}/cancel${query(key)}`, { method: "POST", headers: proof, signal }));
     },
   };
 }

@@ -43,6 +43,14 @@ create table if not exists refunds (
   created_at timestamptz not null default now()
 );
 
+-- What makes an invoice the same for ever, also when its key's entry is long purged (operations/invoices.ts).
+-- Asked first: "if not exists" alone would lock the table against those who use it, at every start.
+do $$ begin
+  if not exists (select from pg_attribute where attrelid = 'invoices'::regclass and attname = 'reference') then
+    alter table invoices add column reference text constraint invoices_reference unique;
+  end if;
+end $$;
+
 create index if not exists invoices_tenant on invoices (tenant, seq);
 create index if not exists charges_tenant on charges (tenant, seq);
 create index if not exists refunds_tenant on refunds (tenant, seq);

@@ -21,7 +21,9 @@ export interface Settings {
   readonly leaseMs: number | undefined;
   readonly waitMs: number | undefined;
   readonly retentionMs: number | undefined;
-  /** Whether the API process also runs the sweeper. */
+  /** Where the relay sends its messages as signed webhooks; `undefined`: it names them on standard error. */
+  readonly webhookUrl: string | undefined;
+  /** Whether the API process also runs sweeper and relay. */
   readonly worker: boolean;
   /** Crash points, delays and their routes. Never where real money moves. */
   readonly lab: boolean;
@@ -40,6 +42,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     leaseMs: wholeNumber(env, "ONCEKEY_LEASE_MS"),
     waitMs: wholeNumber(env, "ONCEKEY_WAIT_MS"),
     retentionMs: wholeNumber(env, "ONCEKEY_RETENTION_MS"),
+    webhookUrl: httpUrl(env, "ONCEKEY_WEBHOOK_URL"),
     worker: oneOf(env, "ONCEKEY_WORKER", ["0", "1"]) !== "0",
     lab: oneOf(env, "ONCEKEY_LAB", ["0", "1"]) === "1",
   };
@@ -51,6 +54,13 @@ function wholeNumber(env: NodeJS.ProcessEnv, name: string, most = Number.MAX_SAF
   const value = Number(text);
   if (/^\d+$/.test(text) && value <= most) return value;
   throw new Error(`${name} must be a whole number from 0 to ${most}. Nothing was started.`);
+}
+
+function httpUrl(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  const text = env[name];
+  if (text === undefined || text === "") return undefined;
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  throw new Error(`${name} must be an http: or https: URL. Nothing was started.`);
 }
 
 function oneOf<Choice extends string>(

@@ -10,7 +10,7 @@ import { openPayments, type Payments } from "./payments.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { openStack } from "./stack.ts";
 import { stopRequest } from "./stop-request.ts";
-import { startWorker, type Worker } from "./work.ts";
+import { loopsOf, startWorker, type Worker } from "./work.ts";
 
 // npm start: a database, a payment provider, and the API in this very process. Standard output gets one line, when all
 // of it is ready; everything for a person to read goes to standard error.
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
     const payments = await openPayments({ settings, ...stack, ...lab });
     try {
       const app = createApp(payments, lab);
-      const worker = settings.worker ? startWorker(payments) : null;
+      const worker = settings.worker ? startWorker(loopsOf(payments, settings)) : null;
       const server = await listen(createServer(app), settings.port);
       const api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       announce({ api, psp: stack.pspUrl, database: stack.databaseUrl, pid: process.pid }, settings);

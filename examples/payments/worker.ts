@@ -1,25 +1,19 @@
-import { openLab } from "./lab.ts";
-import { openPayments } from "./payments.ts";
-import { readSettings } from "./settings.ts";
-import { findStack } from "./stack.ts";
+import { worker } from "./service.ts";
 import { stopRequest } from "./stop-request.ts";
 import { startWorker } from "./work.ts";
 
-// npm run worker: the background work in a process of its own, beside APIs that run with ONCEKEY_WORKER=0. It needs the
-// database and the provider of an API on the same data directory, or DATABASE_URL and PSP_URL.
+// npm run worker: the background work in a process of its own, beside APIs that run with ONCEKEY_WORKER=0. A service of
+// yours runs `oncekey worker` on a module such as service.ts; this one has a ready line of its own, as the API has.
 
 const stopRequested = stopRequest();
 
 async function main(): Promise<void> {
-  const settings = readSettings(process.env);
-  const stack = await findStack(settings, (line) => console.error(line));
-  const payments = await openPayments({ settings, ...stack, ...openLab({ ...settings, lab: false }) });
-  const worker = startWorker(payments);
-  console.log(`oncekey payments worker ready ${JSON.stringify({ database: stack.databaseUrl, pid: process.pid })}`);
+  const { once, database, close, ...loops } = await worker();
+  const running = startWorker(loops);
+  console.log(`oncekey payments worker ready ${JSON.stringify({ database, pid: process.pid })}`);
   await stopRequested;
-  await worker.stop();
-  await payments.once.close();
-  await payments.end();
+  await Promise.all([running.stop(), once.close()]);
+  await close();
 }
 
 main().then(

@@ -1,8 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdtempSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { list, post, send } from "./support/client.ts";
 import {
@@ -201,6 +204,7 @@ describe("settings", () => {
       /ONCEKEY_PSP_RECOVER must be one of dedupes, find_cancel, find_settles, at_most_once/,
     ],
     ["ONCEKEY_LEASE_MS", "soon", /ONCEKEY_LEASE_MS must be a whole number/],
+    ["ONCEKEY_WEBHOOK_URL", "nowhere", /ONCEKEY_WEBHOOK_URL must be an http: or https: URL/],
     ["PORT", "70000", /PORT must be a whole number from 0 to 65535/],
   ])("%s=%s is a clear start error and leaves nothing running", async (name, value, message) => {
     const { output, ended } = spawnExample({ env: { ONCEKEY_DATA_DIR: dir, [name]: value } });
@@ -227,14 +231,67 @@ describe("settings", () => {
     expect((await post(`${example.api}/v1/invoices`, "k", invoice, { headers })).status).toBe(201);
   });
 
-  it("a short retention makes a late retry run anew", async () => {
+  it("a short retention makes a late retry run anew, and an invoice's reference gives the same invoice again", async () => {
     const example = await start({ env: { ONCEKEY_RETENTION_MS: "2000" } });
-    const first = await post(`${example.api}/v1/invoices`, "k", invoice);
+    const charge = { amount_minor: 5, currency: "EUR", source: "tok_visa" };
+    const [firstInvoice, firstCharge] = await Promise.all([
+      post(`${example.api}/v1/invoices`, "k", invoice),
+      post(`${example.api}/v1/charges`, "k", charge),
+    ]);
     expect((await post(`${example.api}/v1/invoices`, "k", invoice)).headers["idempotent-replayed"]).toBe("true");
-    await eventually("the retry runs anew", 20_000, async () => {
-      const again = await post(`${example.api}/v1/invoices`, "k", invoice);
-      return again.status === 201 && again.json().id !== first.json().id;
+    await eventually("the charge runs anew", 20_000, async () => {
+      const again = await post(`${example.api}/v1/charges`, "k", charge);
+      return again.status === 201 && again.json().id !== firstCharge.json().id;
     });
+    await eventually("the invoice's key is forgotten", 20_000, async () => {
+      const late = await post(`${example.api}/v1/invoices`, "k", invoice);
+      expect(late.json()).toEqual(firstInvoice.json());
+      return late.headers["idempotent-replayed"] === undefined;
+    });
+    await eventually("another payload may use the key", 20_000, async () => {
+      const other = await post(`${example.api}/v1/invoices`, "k", { ...invoice, amount_minor: 2 });
+      return other.status === 201 && other.json().id !== firstInvoice.json().id;
+    });
+    expect(await list(`${example.api}/v1/invoices`)).toHaveLength(2);
+  });
+
+  it("tells what happened, on standard error or as webhooks signed for the tenant", async () => {
+    const received: { tenant: string | null; headers: Record<string, string>; body: string }[] = [];
+    const receiver = createServer((request, response) => {
+      const tenant = new URL(request.url ?? "/", "http://receiver").searchParams.get("tenant");
+      let body = "";
+      request.setEncoding("utf8").on("data", (text) => {
+        body += text;
+      });
+      request.on("end", () => {
+        received.push({ tenant, headers: request.headers as Record<string, string>, body });
+        response.end();
+      });
+    });
+    await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
+    try {
+      const plain = await start();
+      await post(`${plain.api}/v1/invoices`, "k1", invoice);
+      await eventually("the message is named", 10_000, () => /^message invoice\.created \S{43}$/m.test(plain.stderr()));
+      await plain.stop();
+      const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hooks`;
+      const signing = await start({ env: { ONCEKEY_WEBHOOK_URL: url } });
+      await post(`${signing.api}/v1/invoices`, "k2", invoice);
+      await post(`${signing.api}/v1/invoices`, "k2", invoice, { token: "sk_test_globex" });
+      await eventually("both tenants' webhooks arrive", 10_000, () => received.length === 2);
+      for (const { tenant, headers, body } of received) {
+        const file = join(dir, `webhook-secret-${tenant}.json`);
+        expect(statSync(file).mode & 0o777).toBe(0o600);
+        new Webhook(JSON.parse(readFileSync(file, "utf8"))).verify(body, headers);
+        expect(JSON.parse(body)).toMatchObject({
+          type: "invoice.created",
+          data: { id: expect.stringMatching(/^inv_/) },
+        });
+      }
+      expect(received.map(({ tenant }) => tenant).sort()).toEqual(["acme", "globex"]);
+    } finally {
+      await new Promise((done) => receiver.close(done));
+    }
   });
 
   it("npm run worker finishes a charge whose API runs without a worker", async () => {

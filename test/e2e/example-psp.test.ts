@@ -163,3 +163,25 @@ it("lets no second process write the same ledger", async () => {
   expect(await second.ended).toBe(1);
   expect(second.output.stderr).toContain("Another provider process");
 });
+
+it("keeps payments, keys and look-ups per account, and shows all of them to a caller without one", async () => {
+  const as = (id: string, secret = `psp_test_${id.slice("acct_".length)}`) => ({
+    token: null,
+    headers: { "x-psp-account": id, authorization: `Bearer ${secret}` },
+  });
+  const [acme, globex] = [as("acct_acme"), as("acct_globex")];
+  const made = await Promise.all([
+    post(`${psp}/authorizations`, "k", body, acme),
+    post(`${psp}/authorizations`, "k", { ...body, amount_minor: 7 }, globex),
+    pay("k", { ...body, amount_minor: 8 }),
+  ]);
+  expect(made.map((answer) => answer.json().account)).toEqual(["acct_acme", "acct_globex", undefined]);
+  const seen = async (who: typeof acme) => (await send("GET", `${psp}/authorizations?key=k`, who)).json().data.length;
+  expect([await seen(acme), await seen(globex), (await landed("k")).length]).toEqual([1, 1, 3]);
+  await send("POST", `${psp}/captures/cancel?key=c`, acme);
+  const capture = (who: typeof acme) => post(`${psp}/captures`, "c", { authorization: "auth_1" }, who);
+  expect([(await capture(acme)).status, (await capture(globex)).status]).toEqual([409, 201]);
+  for (const stranger of [as("acct_acme", "psp_test_globex"), as("acct_none"), as("acct_acme", "")]) {
+    expect((await send("GET", `${psp}/authorizations`, stranger)).status).toBe(401);
+  }
+});

@@ -1,7 +1,9 @@
-import { created, type Origin, reject } from "oncekey";
+import { created, type Origin, reject, type Scope } from "oncekey";
 import * as z from "zod";
 import { amountMinor, currency, label } from "../input.ts";
 import type { OperationParts, Queryable } from "../payments.ts";
+import { accountIdOf, accountOf } from "../psp-accounts.ts";
+import type { PspClient, PspClients } from "../psp-client.ts";
 import { recoverBy } from "./recover.ts";
 
 const ChargeInput = z.strictObject({ amount_minor: amountMinor, currency, source: label });
@@ -25,7 +27,7 @@ const CALL_TIMEOUT_MS = 5_000;
  * charge with its answer the last one. Killed anywhere in between, a retry or the sweeper goes on from the last commit,
  * and the provider is never asked to do the same thing twice.
  */
-export function createCharge({ once, psp, pspRecover, step, maxDurationMs }: OperationParts) {
+export function createCharge({ once, psp: clients, pspRecover, step, maxDurationMs }: OperationParts) {
   return once.phases({
     name: "charges.create",
     version: 1,
@@ -33,6 +35,7 @@ export function createCharge({ once, psp, pspRecover, step, maxDurationMs }: Ope
     maxDurationMs,
     async run(op) {
       const { amount_minor, currency, source } = op.input.body;
+      const psp = pspOf(clients, op.context, op.scope);
       const charge = await op.phase("charge_created", ({ tx }) => {
         return step("charge_insert", () => insertCharge(tx, op.uuid("charge"), op, op.input.body));
       });
@@ -66,6 +69,20 @@ export function createCharge({ once, psp, pspRecover, step, maxDurationMs }: Ope
       });
     },
   });
+}
+
+/**
+ * What a charge's binding stores for whoever resumes it without the client: the id of the tenant's account, from which the
+ * worker finds the credentials. Never the credentials themselves.
+ */
+export function chargeContext({ tenant }: { readonly tenant: string }): { readonly pspAccount: string } {
+  return { pspAccount: accountIdOf(tenant) };
+}
+
+/** The provider as the charge's own account sees it. Without a context it was made before there were accounts. */
+function pspOf(clients: PspClients, context: unknown, { tenant }: Scope): PspClient {
+  if (context === null || context === undefined) return clients(null);
+  return clients(accountOf((context as ReturnType<typeof chargeContext>).pspAccount, tenant));
 }
 
 const COLUMNS = "id, status, amount_minor, currency, source, psp_authorization, psp_capture, created_at";

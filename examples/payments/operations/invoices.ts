@@ -25,6 +25,9 @@ export interface Invoice {
 /**
  * "Create an invoice": one commit. The invoice, the outbox message and the stored answer are the same transaction, so
  * that they exist together or not at all, whenever the process dies.
+ *
+ * Its `reference` makes that last longer than the key: a retry that comes after the entry was purged runs anew, and finds
+ * the invoice that the first one made.
  */
 export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
   return once.transaction({
@@ -32,9 +35,11 @@ export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
     version: 1,
     input: { body: InvoiceInput },
     maxDurationMs,
-    async run({ tx, input, send, ...origin }) {
-      const invoice = await step("invoice_insert", () => insertInvoice(tx, origin, input.body));
-      await send("invoice.created", { id: invoice.id });
+    async run({ tx, input, send, reference, ...origin }) {
+      const made = await step("invoice_insert", () => insertInvoice(tx, origin, reference, input.body));
+      // Announced when it was made; whoever was told once is not told again.
+      if (made !== null) await send("invoice.created", { id: made.id });
+      const invoice = made ?? (await invoiceByReference(tx, origin.scope.tenant, reference));
       return created(`/v1/invoices/${invoice.id}`, invoice);
     },
   });
@@ -42,25 +47,40 @@ export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
 
 const COLUMNS = "id, status, customer_id, amount_minor, currency, metadata::text as metadata, created_at";
 
+/** The new invoice; `null` where the same request has made it before. */
 async function insertInvoice(
   db: Queryable,
   { scope, key }: Origin,
+  reference: string,
   input: z.output<typeof InvoiceInput>,
-): Promise<Invoice> {
+): Promise<Invoice | null> {
   const { rows } = await db.query(
-    `insert into invoices (id, tenant, client, idempotency_key, customer_id, amount_minor, currency, metadata)
-     values ('inv_' || replace(gen_random_uuid()::text, '-', ''), $1, $2, $3, $4, $5, $6, $7)
+    `insert into invoices
+       (id, tenant, client, idempotency_key, reference, customer_id, amount_minor, currency, metadata)
+     values ('inv_' || replace(gen_random_uuid()::text, '-', ''), $1, $2, $3, $4, $5, $6, $7, $8)
+     on conflict (reference) do nothing
      returning ${COLUMNS}`,
     [
       scope.tenant,
       scope.client,
       key,
+      reference,
       input.customer_id,
       input.amount_minor.toString(),
       input.currency,
       input.metadata === undefined ? null : writeExact(input.metadata),
     ],
   );
+  return rows[0] === undefined ? null : invoiceOf(rows[0]);
+}
+
+/** By the tenant too: a look-up that trusts an identifier alone is how one customer gets to see another's rows. */
+async function invoiceByReference(db: Queryable, tenant: string, reference: string): Promise<Invoice> {
+  const { rows } = await db.query(`select ${COLUMNS} from invoices where reference = $1 and tenant = $2`, [
+    reference,
+    tenant,
+  ]);
+  if (rows[0] === undefined) throw new Error("The reference belongs to no invoice of this tenant.");
   return invoiceOf(rows[0]);
 }
 

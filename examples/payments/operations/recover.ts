@@ -24,10 +24,11 @@ export function recoverBy<Request>(form: PspRecover, resource: PspResource<Reque
   };
   switch (form) {
     case "dedupes":
-      return { dedupes: { forMs: DEDUPE_WINDOW_MS }, find };
+      return { dedupes: { forMs: DEDUPE_WINDOW_MS }, find, settlesWithinMs: SETTLES_WITHIN_MS };
     case "find_cancel":
       return {
         find,
+        settlesWithinMs: SETTLES_WITHIN_MS,
         async cancel({ key, signal }) {
           const landed = await resource.cancel({ key, signal });
           // It landed while we asked. The look-up may not show it yet, so "cancelled" would be a lie: come back later.
@@ -37,6 +38,6 @@ export function recoverBy<Request>(form: PspRecover, resource: PspResource<Reque
     case "find_settles":
       return { find, settlesWithinMs: SETTLES_WITHIN_MS };
     case "at_most_once":
-      return { atMostOnce: true };
+      return { atMostOnce: true, settlesWithinMs: SETTLES_WITHIN_MS };
   }
 }

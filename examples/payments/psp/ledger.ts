@@ -11,6 +11,8 @@ export interface PendingPayment {
   readonly id: string;
   readonly kind: PaymentKind;
   readonly key: string;
+  /** Whose payment it is; missing: nobody's, as every call without `X-Psp-Account`. */
+  readonly account?: string;
   readonly body: Readonly<Record<string, unknown>>;
   /** Wall clock, milliseconds. */
   readonly landsAt: number;
@@ -20,6 +22,7 @@ export interface PendingPayment {
 export interface LandedPayment {
   readonly kind: PaymentKind;
   readonly key: string;
+  readonly account?: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly object: Readonly<Record<string, unknown>>;
   /** Wall clock, milliseconds. */
@@ -31,7 +34,7 @@ export type LedgerRecord =
   | { readonly type: "landed"; readonly payment: LandedPayment; readonly pending?: string | undefined }
   | { readonly type: "accepted"; readonly pending: PendingPayment }
   | { readonly type: "dropped"; readonly pending: string }
-  | { readonly type: "cancelled"; readonly kind: PaymentKind; readonly key: string }
+  | { readonly type: "cancelled"; readonly kind: PaymentKind; readonly key: string; readonly account?: string }
   | { readonly type: "behaviour"; readonly change: Partial<Behaviour> };
 
 /** The provider's whole state, and the one way to change it. */
@@ -40,7 +43,8 @@ export interface Ledger {
   readonly landed: readonly LandedPayment[];
   readonly pending: ReadonlyMap<string, PendingPayment>;
   behaviour(): Behaviour;
-  isCancelled(kind: PaymentKind, key: string): boolean;
+  /** Whether the account's key was cancelled, by itself or by a caller that sees all accounts. */
+  isCancelled(call: Pick<LandedPayment, "kind" | "key" | "account">): boolean;
   /** Writes the record through to the disk, then applies it: what was answered survives a kill. */
   append(record: LedgerRecord): void;
 }
@@ -63,7 +67,7 @@ export function openLedger(dir: string): Ledger {
     if (record.type === "landed") landed.push(record.payment);
     if (record.type === "accepted") pending.set(record.pending.id, record.pending);
     else if ("pending" in record && record.pending !== undefined) pending.delete(record.pending);
-    if (record.type === "cancelled") cancelled.add(`${record.kind} ${record.key}`);
+    if (record.type === "cancelled") cancelled.add(keyOf(record));
     if (record.type === "behaviour") behaviour = { ...behaviour, ...record.change };
   };
   for (const line of bytes.toString("utf8", 0, whole).split("\n")) {
@@ -74,7 +78,7 @@ export function openLedger(dir: string): Ledger {
     landed,
     pending,
     behaviour: () => behaviour,
-    isCancelled: (kind, key) => cancelled.has(`${kind} ${key}`),
+    isCancelled: ({ account, ...call }) => cancelled.has(keyOf(call)) || cancelled.has(keyOf({ ...call, account })),
     append(record) {
       const line = Buffer.from(`${writeExact(record)}\n`);
       for (let at = 0; at < line.length; ) at += writeSync(file, line, at);
@@ -82,4 +86,9 @@ export function openLedger(dir: string): Ledger {
       apply(record);
     },
   };
+}
+
+/** JSON, so that no key can be written to look like another account's. */
+function keyOf({ kind, key, account }: { kind: PaymentKind; key: string; account?: string | undefined }): string {
+  return JSON.stringify([kind, key, account ?? null]);
 }

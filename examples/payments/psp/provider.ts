@@ -9,18 +9,22 @@ export type ProviderAnswer =
   | { readonly kind: "answer"; readonly status: number; readonly body: unknown }
   | { readonly kind: "cut" };
 
-/** One payment request: the caller's key and the JSON object it sent. */
+/** One payment request: the caller's account and key, and the JSON object it sent. */
 export interface PaymentCall {
   readonly kind: PaymentKind;
   readonly key: string;
+  /** Missing: a payment of no account. */
+  readonly account?: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
 /** A payment provider: authorizations, captures, look-ups, cancellations, and its knobs. */
 export interface Provider {
   pay(call: PaymentCall): Promise<ProviderAnswer>;
-  find(kind: PaymentKind, key: string | null): ProviderAnswer;
-  cancel(kind: PaymentKind, key: string): Promise<ProviderAnswer>;
+  /** `key` `null`: all. Without an account the look-up sees those of every account. */
+  find(kind: PaymentKind, key: string | null, account?: string): ProviderAnswer;
+  /** Without an account it cancels the key for every account. */
+  cancel(kind: PaymentKind, key: string, account?: string): Promise<ProviderAnswer>;
   behave(change: Partial<Behaviour>): void;
   behaviour(): Behaviour;
 }
@@ -42,20 +46,25 @@ export function createProvider(ledger: Ledger): Provider {
       const given = earlierAnswer(ledger, call) ?? land(ledger, call);
       return fate === "drop" ? { kind: "cut" } : given;
     },
-    find(kind, key) {
+    find(kind, key, account) {
       const visibleUntil = Date.now() - ledger.behaviour().find_lag_ms;
-      const hits = ledger.landed.filter((payment) => payment.kind === kind && payment.landedAt <= visibleUntil);
+      const hits = paymentsSeen(ledger, kind, account).filter((payment) => payment.landedAt <= visibleUntil);
       return answer(200, { data: hits.filter((hit) => key === null || hit.key === key).map((hit) => hit.object) });
     },
-    async cancel(kind, key) {
+    async cancel(kind, key, account) {
       await sleep(ledger.behaviour().latency_ms);
-      const landed = ledger.landed.filter((payment) => payment.kind === kind && payment.key === key);
-      if (landed.length === 0 && !ledger.isCancelled(kind, key)) ledger.append({ type: "cancelled", kind, key });
+      const landed = paymentsSeen(ledger, kind, account).filter((payment) => payment.key === key);
+      const call = { kind, key, ...(account !== undefined && { account }) };
+      if (landed.length === 0 && !ledger.isCancelled(call)) ledger.append({ type: "cancelled", ...call });
       return answer(200, { cancelled: landed.length === 0, data: landed.map((payment) => payment.object) });
     },
     behave: (change) => ledger.append({ type: "behaviour", change }),
     behaviour: () => ledger.behaviour(),
   };
+}
+
+function paymentsSeen(ledger: Ledger, kind: PaymentKind, account: string | undefined): LandedPayment[] {
+  return ledger.landed.filter((one) => one.kind === kind && (account === undefined || one.account === account));
 }
 
 /** Decides at arrival, so that "the next n" are the next n to arrive, however long each of them takes. */
@@ -74,7 +83,7 @@ function takeFate(ledger: Ledger): Fate {
 
 /** The answer to a key that was cancelled or (where keys are deduplicated) is known already; `null` for a new payment. */
 function earlierAnswer(ledger: Ledger, call: PaymentCall): ProviderAnswer | null {
-  if (ledger.isCancelled(call.kind, call.key)) return answer(409, { error: "key_cancelled" });
+  if (ledger.isCancelled(call)) return answer(409, { error: "key_cancelled" });
   if (!ledger.behaviour().dedupe) return null;
   const known = rememberedPayment(ledger, call) ?? pendingPayment(ledger, call);
   if (known !== null && !sameBody(known.body, call.body)) return answer(422, { error: "key_used_for_another_request" });
@@ -83,14 +92,17 @@ function earlierAnswer(ledger: Ledger, call: PaymentCall): ProviderAnswer | null
 
 function rememberedPayment(ledger: Ledger, call: PaymentCall): LandedPayment | null {
   const oldest = Date.now() - ledger.behaviour().dedupe_window_ms;
-  const isKnown = (one: LandedPayment) => one.kind === call.kind && one.key === call.key && one.landedAt > oldest;
-  return ledger.landed.findLast(isKnown) ?? null;
+  return ledger.landed.findLast((one) => isSameKey(one, call) && one.landedAt > oldest) ?? null;
 }
 
 function pendingPayment(ledger: Ledger, call: PaymentCall): PendingPayment | null {
-  for (const one of ledger.pending.values()) if (one.kind === call.kind && one.key === call.key) return one;
+  for (const one of ledger.pending.values()) if (isSameKey(one, call)) return one;
   return null;
 }
+
+type Keyed = Pick<PaymentCall, "kind" | "key" | "account">;
+
+const isSameKey = (a: Keyed, b: Keyed): boolean => a.kind === b.kind && a.key === b.key && a.account === b.account;
 
 /** Takes the payment on for later and cuts the connection. A repeated key joins the call that is already waiting. */
 function accept(ledger: Ledger, call: PaymentCall, landAfterMs: number): ProviderAnswer {
@@ -111,7 +123,7 @@ function schedule(ledger: Ledger, pending: PendingPayment): void {
 function landPending(ledger: Ledger, pending: PendingPayment): void {
   if (!ledger.pending.has(pending.id)) return;
   const dedupe = ledger.behaviour().dedupe;
-  if (ledger.isCancelled(pending.kind, pending.key) || (dedupe && rememberedPayment(ledger, pending) !== null)) {
+  if (ledger.isCancelled(pending) || (dedupe && rememberedPayment(ledger, pending) !== null)) {
     ledger.append({ type: "dropped", pending: pending.id });
     return;
   }
@@ -126,7 +138,7 @@ function land(ledger: Ledger, call: PaymentCall): ProviderAnswer {
   return answer(201, payment.object);
 }
 
-function paymentOf({ kind, key, body }: PaymentCall): LandedPayment {
+function paymentOf({ kind, key, account, body }: PaymentCall): LandedPayment {
   const landedAt = Date.now();
   const made = { id: "", status: "", key, created_at: new Date(landedAt).toISOString() };
   if (kind === "authorizations") {
@@ -136,7 +148,8 @@ function paymentOf({ kind, key, body }: PaymentCall): LandedPayment {
     made.id = `cap_${randomUUID().replaceAll("-", "")}`;
     made.status = "captured";
   }
-  return { kind, key, body, object: { ...made, ...body, ...made }, landedAt };
+  const owner = account === undefined ? {} : { account };
+  return { kind, key, ...owner, body, object: { ...made, ...body, ...made, ...owner }, landedAt };
 }
 
 const sorted = (body: Readonly<Record<string, unknown>>) =>

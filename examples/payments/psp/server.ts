@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { parseExact, writeExact } from "../exact-json.ts";
+import { isAccount } from "../psp-accounts.ts";
 import { behaviourChange } from "./behaviour.ts";
 import type { PaymentKind } from "./ledger.ts";
 import type { Provider, ProviderAnswer } from "./provider.ts";
@@ -27,12 +28,22 @@ async function route(provider: Provider, request: IncomingMessage): Promise<Prov
   if (match === null) return refuse(404, "no_such_resource");
   const kind = match[1] as PaymentKind;
   const key = searchParams.get("key");
+  const account = accountOf(request);
+  if (account === "refused") return refuse(401, "unknown_account_or_secret");
   if (match[2] !== undefined) {
     if (request.method !== "POST") return refuse(405, "method_not_allowed");
-    return key === null ? refuse(400, "key_missing") : provider.cancel(kind, key);
+    return key === null ? refuse(400, "key_missing") : provider.cancel(kind, key, account?.id);
   }
-  if (request.method === "GET") return provider.find(kind, key);
-  return request.method === "POST" ? pay(provider, kind, request) : refuse(405, "method_not_allowed");
+  if (request.method === "GET") return provider.find(kind, key, account?.id);
+  return request.method === "POST" ? pay(provider, kind, request, account?.id) : refuse(405, "method_not_allowed");
+}
+
+/** The account that `X-Psp-Account` names, proven by its secret; without that header none, which sees all. */
+function accountOf({ headers }: IncomingMessage): { readonly id: string } | undefined | "refused" {
+  const id = headers["x-psp-account"];
+  if (id === undefined) return undefined;
+  const secret = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+  return typeof id === "string" && isAccount(id, secret) ? { id } : "refused";
 }
 
 async function behave(provider: Provider, request: IncomingMessage): Promise<ProviderAnswer> {
@@ -45,12 +56,18 @@ async function behave(provider: Provider, request: IncomingMessage): Promise<Pro
   return { kind: "answer", status: 200, body: provider.behaviour() };
 }
 
-async function pay(provider: Provider, kind: PaymentKind, request: IncomingMessage): Promise<ProviderAnswer> {
+async function pay(
+  provider: Provider,
+  kind: PaymentKind,
+  request: IncomingMessage,
+  account: string | undefined,
+): Promise<ProviderAnswer> {
   const key = request.headers["idempotency-key"];
   const body = await readJsonBody(request);
   if (typeof key !== "string" || key === "") return refuse(400, "idempotency_key_missing");
   if (typeof body !== "object" || body === null || Array.isArray(body)) return refuse(400, "expected_a_json_object");
-  return provider.pay({ kind, key, body: body as Readonly<Record<string, unknown>> });
+  const owner = account === undefined ? {} : { account };
+  return provider.pay({ kind, key, ...owner, body: body as Readonly<Record<string, unknown>> });
 }
 
 const UNREADABLE = Symbol("not JSON, or too long");

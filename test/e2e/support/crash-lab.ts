@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { atEnd, createDatabase } from "../../support/postgres.ts";
@@ -27,6 +27,10 @@ export interface Lab {
   readonly databaseUrl: string;
   /** Starts an API process. */
   api(env?: Environment): Promise<Program>;
+  /** Starts `oncekey worker` on the example's service. */
+  worker(env?: Environment): Promise<Program>;
+  /** Runs `oncekey` with these arguments to its end. */
+  command(args: readonly string[]): Promise<{ readonly code: string; readonly output: string }>;
   /** The rows of one statement. */
   sql<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
@@ -41,6 +45,9 @@ export interface LabOptions {
   readonly databaseUrl?: string;
 }
 
+const CHECKOUT = resolve(import.meta.dirname, "..", "..", "..");
+/** The module of the worker, below the bundle. */
+const SERVICE = "service.mjs";
 const START_LIMIT_MS = 60_000;
 
 /** Opens a lab; everything it starts ends with the test file. No API runs a sweeper unless its environment says so. */
@@ -58,6 +65,11 @@ export async function openLab({ env = {}, databaseUrl }: LabOptions = {}): Promi
     dir,
     databaseUrl: url,
     api: (more = {}) => startProgram("start.mjs", { PORT: "0", ONCEKEY_LAB: "1", ...common, ...more }),
+    worker: (more = {}) => startProgram("oncekey.mjs", { ...common, ...more }, ["worker", SERVICE]),
+    async command(args) {
+      const child = await spawnProgram("oncekey.mjs", common, args);
+      return { code: await child.ended, output: child.output() };
+    },
     sql: async (text, values = []) => (await pool.query(text, [...values])).rows,
   };
 }
@@ -67,8 +79,18 @@ export function startPsp(dir: string): Promise<Program> {
   return startProgram("psp.mjs", { PSP_PORT: "0", PSP_DATA_DIR: dir });
 }
 
-async function startProgram(script: string, env: Environment): Promise<Program> {
-  const child = spawn(process.execPath, [join(await bundledExample(), script)], {
+async function startProgram(script: string, env: Environment, args: readonly string[] = []): Promise<Program> {
+  const program = await spawnProgram(script, env, args);
+  const ready = await readyLine(program.output, program.ended);
+  return { ...program, url: ready.api ?? ready.url ?? "" };
+}
+
+async function spawnProgram(script: string, env: Environment, args: readonly string[]): Promise<Program> {
+  const dir = await bundledExample();
+  const file = args.map((arg) => (arg === SERVICE ? join(dir, arg) : arg));
+  const child = spawn(process.execPath, [join(dir, script), ...file], {
+    // Where the command finds the database client.
+    cwd: CHECKOUT,
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -79,10 +101,10 @@ async function startProgram(script: string, env: Environment): Promise<Program> 
       output += text;
     });
   }
-  const ended = new Promise<string>((done) => child.once("exit", (code, signal) => done(signal ?? String(code))));
-  const ready = await readyLine(() => output, ended);
+  // `close`, not `exit`: what it has written is complete only then.
+  const ended = new Promise<string>((done) => child.once("close", (code, signal) => done(signal ?? String(code))));
   return {
-    url: ready.api ?? ready.url ?? "",
+    url: "",
     pid: child.pid ?? 0,
     output: () => output,
     ended,
@@ -97,7 +119,7 @@ async function readyLine(output: () => string, ended: Promise<string>): Promise<
     how = value;
   });
   for (;;) {
-    const line = /^oncekey (?:payments|psp) ready (\{.*\})$/m.exec(output())?.[1];
+    const line = /^oncekey (?:payments|psp|worker) ready (\{.*\})$/m.exec(output())?.[1];
     if (line !== undefined) return JSON.parse(line);
     if (how !== null || Date.now() > deadline) throw new Error(`Not ready (${how ?? "too slow"}):\n${output()}`);
     await sleep(20);
