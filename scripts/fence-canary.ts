@@ -79,6 +79,26 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
     allowed: ["../engine/request.ts", "../core/store.ts"],
   },
   {
+    from: "src/downstream",
+    refused: ["amqplib", "../stores/postgres/index.ts", "../http/exchange.ts", "../inbound/inbox.ts", "../cli/main.ts"],
+    allowed: ["../engine/request.ts", "../core/store.ts", "./relay.ts"],
+  },
+  {
+    from: "src/downstream/publishers",
+    refused: ["amqplib", "kafkajs", "../../stores/memory/index.ts", "../../http/exchange.ts"],
+    allowed: ["../publisher.ts", "../../core/outbox.ts"],
+  },
+  {
+    from: "src/inbound",
+    refused: ["stripe", "../stores/postgres/index.ts", "../http/exchange.ts", "../downstream/index.ts"],
+    allowed: ["../engine/request.ts", "../core/delivery.ts"],
+  },
+  {
+    from: "src/inbound/webhooks",
+    refused: ["standardwebhooks", "../../stores/memory/index.ts", "../../http/exchange.ts"],
+    allowed: ["../inbox.ts", "../../core/delivery.ts"],
+  },
+  {
     from: "src/testing",
     refused: ["vitest", "../cli/main.ts", "../adapters/express.ts"],
     allowed: ["node:assert/strict", "../core/store.ts"],
