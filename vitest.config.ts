@@ -10,7 +10,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
-    // Most test files wait for servers and processes, so three workers pay even on two cores (the default there is one).
-    maxWorkers: 3,
+    // Most test files wait for servers and processes, so two workers pay even on two cores (the default there is one).
+    maxWorkers: 2,
   },
 });

@@ -46,11 +46,9 @@ describe("a process that is stopped past its lease and continued after another t
   it.each(PLACES.map((place, index) => [...place, index] as const))(
     "commits nothing (%s, at %s)",
     async (kind, place, index) => {
-      const key = `stopped-${kind}-${place}`;
       const zombie = zombies[index] as Worker;
       const { run } = await instance();
-      const first = zombie.run({ kind, key, holdAt: place });
-      await zombie.held();
+      const { key, first } = await heldAt(zombie, kind, place);
       zombie.freeze();
       const taken = await vi.waitUntil(async () => {
         const result = await run(kind, key);
@@ -72,6 +70,19 @@ describe("a process that is stopped past its lease and continued after another t
     },
   );
 });
+
+const MOST_TRIES = 10;
+
+/** A run that holds at the place. On a busy machine its short lease may be over before it gets there: then a new key. */
+async function heldAt(zombie: Worker, kind: "phases" | "transaction", place: string) {
+  for (let tried = 1; ; tried++) {
+    const key = `stopped-${kind}-${place}-${tried}`;
+    const first = zombie.run({ kind, key, holdAt: place });
+    const early = await Promise.race([zombie.held(), first]);
+    if (early === undefined) return { key, first };
+    if (tried === MOST_TRIES) throw new Error(`The run ended before it came to ${place}: ${early.kind}`);
+  }
+}
 
 describe("a host that is gone without a word (Q5)", () => {
   it.each(["transaction", "phases"] as const)(
