@@ -18,10 +18,11 @@ export function batchStep<D>(
   signal: AbortSignal,
 ): BatchStep<unknown, D> {
   const [first] = fresh;
+  const items = new Map(fresh.map((item) => [item.given, item]));
   // One step a delivery, however often it is asked for: its messages are counted.
   const steps = new Map<D, DeliveryStep<unknown>>();
   const of = (delivery: D): DeliveryStep<unknown> => {
-    const item = fresh.find(({ given }) => given === delivery);
+    const item = items.get(delivery);
     if (item === undefined) throw deliveryInvalid("it is not one of the batch's fresh deliveries");
     const step = steps.get(delivery) ?? deliveryStep(context, session, item, signal);
     steps.set(delivery, step);

@@ -2,7 +2,8 @@ import { createOncekey, type OncekeyError, type OncekeyOptions } from "oncekey";
 import { type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { createRelay, delivered, type OutboxMessage, type RelayOptions } from "oncekey/outbox";
 import { fakeClock } from "oncekey/testing";
-import { type MessageValues, sendMessages } from "./outbox.ts";
+import { sendMessages } from "./outbox.ts";
+import type { MessageValues } from "./store-values.ts";
 
 /** What `onError` was told. */
 export interface Told {

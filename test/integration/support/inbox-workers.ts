@@ -1,8 +1,9 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import type { IncomingDelivery } from "oncekey";
 import { gate } from "../../support/gate.ts";
 import { atEnd } from "../../support/postgres.ts";
 import { bundledWorker } from "./bundled-worker.ts";
+import { ended } from "./workers.ts";
 
 export type ToInboxWorker = {
   readonly id: number;
@@ -62,11 +63,4 @@ export async function startInboxWorker(url: string): Promise<InboxWorker> {
     },
     kill: () => ended(child),
   };
-}
-
-function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  child.kill("SIGKILL");
-  return exited;
 }

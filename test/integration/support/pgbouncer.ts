@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { findProgram, freePort, serverOwner } from "../../support/brokers/program.ts";
 
 /** A PgBouncer of the test's own, in transaction mode, in front of one server. */
 export interface PgBouncer {
@@ -12,19 +12,16 @@ export interface PgBouncer {
   close(): Promise<void>;
 }
 
-/** Debian installs it where ordinary users' PATH does not lead. */
-const BINARIES = ["pgbouncer", "/usr/sbin/pgbouncer"];
-
 /** The command that starts it, or `null` where it is not installed. */
 export function pgbouncerBinary(): string | null {
-  return BINARIES.find((binary) => spawnSync(binary, ["--version"]).status === 0) ?? null;
+  return findProgram("pgbouncer");
 }
 
 const DEADLINE_MS = 20_000;
 
 /** Starts one on a free port. Few server connections: clients really share them, statement by statement. */
 export async function startPgBouncer(binary: string, serverPort: number): Promise<PgBouncer> {
-  const owner = unprivileged();
+  const owner = serverOwner();
   const directory = mkdtempSync(join(tmpdir(), "oncekey-pgbouncer-"));
   const port = await freePort();
   const file = join(directory, "pgbouncer.ini");
@@ -58,23 +55,6 @@ default_pool_size = 12
 max_client_conn = 500
 logfile = ${join(directory, "pgbouncer.log")}
 `;
-}
-
-/** It refuses to run as root. */
-function unprivileged(): { readonly uid?: number; readonly gid?: number } {
-  if (process.getuid?.() !== 0) return {};
-  const nobody = readFileSync("/etc/passwd", "utf8").match(/^nobody:[^:]*:(\d+):(\d+):/m);
-  if (nobody === null) throw new Error("Running as root needs a user named nobody to run PgBouncer as.");
-  return { uid: Number(nobody[1]), gid: Number(nobody[2]) };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((done, fail) => probe.once("error", fail).listen(0, "127.0.0.1", done));
-  const address = probe.address();
-  await new Promise((done) => probe.close(done));
-  if (address === null || typeof address === "string") throw new Error("No free port on loopback.");
-  return address.port;
 }
 
 async function ready(child: ChildProcess, url: string, log: string): Promise<void> {

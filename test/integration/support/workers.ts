@@ -93,7 +93,8 @@ async function startWorker(settings: WorkerSettings): Promise<Worker> {
   };
 }
 
-function ended(child: ChildProcess): Promise<void> {
+/** Kills a child process, unless it has ended, and waits for its end. */
+export function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   child.kill("SIGKILL");

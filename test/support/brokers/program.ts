@@ -34,11 +34,11 @@ interface Owner {
 
 const DEADLINE_MS = 110_000;
 
-/** Servers do not run as root; `nobody` exists everywhere. */
-function owner(): Owner {
+/** Whom to run a server as that refuses root; `nobody` exists everywhere. */
+export function serverOwner(): Owner {
   if (process.getuid?.() !== 0) return {};
   const nobody = readFileSync("/etc/passwd", "utf8").match(/^nobody:[^:]*:(\d+):(\d+):/m);
-  if (nobody === null) throw new Error("Running as root needs a user named nobody to run the brokers as.");
+  if (nobody === null) throw new Error("Running as root needs a user named nobody to run servers as.");
   return { uid: Number(nobody[1]), gid: Number(nobody[2]) };
 }
 
@@ -49,7 +49,7 @@ export function findProgram(name: string): string | null {
 }
 
 export function makeHome(name: string): Home {
-  const { uid, gid } = owner();
+  const { uid, gid } = serverOwner();
   const own = (path: string) => {
     if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid);
     return path;
@@ -65,6 +65,7 @@ export function makeHome(name: string): Home {
   };
 }
 
+/** A port of the loopback that nobody listens on. */
 export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((done, fail) => probe.once("error", fail).listen(0, "127.0.0.1", done));
@@ -85,7 +86,7 @@ export async function startProgram(
   const logFile = join(home.path, "server.log");
   const log = openSync(logFile, "a");
   const child = spawn(command, [...flags], {
-    ...owner(),
+    ...serverOwner(),
     cwd: home.path,
     detached: true,
     env: { ...process.env, HOME: home.path, LC_ALL: "C.UTF-8", ...env },
