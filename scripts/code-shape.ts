@@ -82,9 +82,10 @@ function judge(shapes: readonly FileShape[]): { figures: string; problems: strin
 
 async function sources(folder: string): Promise<SourceText[]> {
   const entries = await readdir(join(repositoryRoot, folder), { recursive: true, withFileTypes: true });
-  const files = entries.filter(
-    (entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.name.endsWith(".gen.ts"),
-  );
+  const isSource = (name: string) => name.endsWith(".ts") && !name.endsWith(".gen.ts");
+  // Projects of their own among the examples and tests have packages and builds of their own.
+  const isForeign = (path: string) => /\/(node_modules|\.next|\.output|generated)(\/|$)/.test(path);
+  const files = entries.filter((entry) => entry.isFile() && isSource(entry.name) && !isForeign(entry.parentPath));
   const paths = files.map((entry) => join(entry.parentPath, entry.name).slice(repositoryRoot.length)).sort();
   return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(repositoryRoot, path), "utf8") })));
 }

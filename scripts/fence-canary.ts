@@ -74,6 +74,11 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
     allowed: ["../stores/postgres/driver-port.ts"],
   },
   {
+    from: "src/bodies",
+    refused: ["@aws-sdk/client-s3", "../engine/request.ts", "../stores/postgres/index.ts"],
+    allowed: ["node:fs/promises", "../core/body-store.ts", "./file.ts"],
+  },
+  {
     from: "src/sweeper",
     refused: ["../stores/postgres/index.ts", "../http/exchange.ts", "../cli/main.ts"],
     allowed: ["../engine/request.ts", "../core/store.ts"],

@@ -8,6 +8,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { repositoryRoot } from "./check.ts";
+import { installOwnProjects } from "./own-projects.ts";
 import { addTallies, emptyTally, type Tally, tallyLine } from "./tally.ts";
 import { runVitest } from "./vitest-tally.ts";
 
@@ -51,6 +52,7 @@ async function main(asked: readonly string[]): Promise<void> {
   if (unknown.length > 0) throw new Error(`Unknown layer. Layers: checks ${layers.join(" ")}`);
   const all = asked.length === 0;
   const startedAt = performance.now();
+  await installOwnProjects();
   let tally = all || asked.includes("checks") ? await runChecks() : emptyTally;
   const chosen = layers.filter((layer) => all || asked.includes(layer));
   if (chosen.length > 0)

@@ -23,6 +23,8 @@ export function pages(): Page[] {
   const under = (folder: string) =>
     readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.endsWith(".md"))
+      // Examples that are projects of their own have packages of their own.
+      .filter((entry) => !entry.parentPath.includes("node_modules"))
       .map((entry) => join(entry.parentPath, entry.name).slice(root.length));
   const top = readdirSync(root).filter((name) => name.endsWith(".md"));
   const paths = [...top, ...under("docs"), ...under("examples")].sort();
