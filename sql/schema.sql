@@ -1,5 +1,14 @@
 -- Written by scripts/dump-schema.ts: what the migrations make. Do not edit, and do not run: migrate.
 
+CREATE TABLE oncekey.body (
+  check_at timestamp with time zone NOT NULL,
+  pointer text NOT NULL,
+  entry_id bytea NOT NULL,
+  CONSTRAINT body_pkey PRIMARY KEY (pointer),
+  CONSTRAINT body_entry_id_length CHECK ((octet_length(entry_id) = 32)),
+  CONSTRAINT body_pointer_length CHECK (((char_length(pointer) >= 1) AND (char_length(pointer) <= 255)))
+);
+
 CREATE TABLE oncekey.entry (
   created_at timestamp with time zone NOT NULL,
   lease_until timestamp with time zone,
@@ -30,6 +39,7 @@ CREATE TABLE oncekey.entry (
   sweep_at timestamp with time zone,
   settles_at timestamp with time zone,
   correlation text,
+  body_pointer text,
   CONSTRAINT entry_pkey PRIMARY KEY (id),
   CONSTRAINT entry_attempt CHECK ((attempt >= 1)),
   CONSTRAINT entry_client_length CHECK ((char_length(client) <= 255)),
@@ -181,6 +191,8 @@ CREATE TABLE oncekey.sweep_target (
   run_kind text NOT NULL,
   CONSTRAINT sweep_target_pkey PRIMARY KEY (operation, run_kind, operation_version)
 ) WITH (fillfactor=50);
+
+CREATE INDEX body_due ON oncekey.body USING btree (check_at);
 
 CREATE INDEX entry_lease ON oncekey.entry USING btree (lease_until) WHERE (state = 'in_progress'::text);
 

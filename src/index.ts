@@ -1,5 +1,6 @@
 /** The front door: defining, starting and running operations. Re-exports only. */
 
+export type { BodyList, BodyStore, LooseBody } from "./core/body-store.ts";
 export type { EncryptionKey } from "./core/cipher.ts";
 export { type Clock, systemClock } from "./core/clock.ts";
 export type { Decision, EntryState, RunKind, StoredEntry } from "./core/entry.ts";
@@ -43,7 +44,14 @@ export {
 } from "./core/response.ts";
 export type { Scope } from "./core/scope.ts";
 export type { SchemaIssue, SchemaResult, StandardSchema } from "./core/standard-schema.ts";
-export { type Store, StoreFailure, type StoreFailureKind, type StoreTraits } from "./core/store.ts";
+export {
+  type OpenedTransaction,
+  type Store,
+  StoreFailure,
+  type StoreFailureKind,
+  type StoreTraits,
+  type WithinTransaction,
+} from "./core/store.ts";
 export type {
   BatchStep,
   ConsumeOptions,
@@ -87,3 +95,4 @@ export type { ErrorContext, OncekeyOptions } from "./engine/settings.ts";
 export type { Instance } from "./engine/sweeping.ts";
 export type { Authorization, BindingOptions } from "./http/binding.ts";
 export type { BodyForm } from "./http/body.ts";
+export { type OpenApiObject, type OpenApiOptions, openApiOperation, problemSchema } from "./http/openapi.ts";

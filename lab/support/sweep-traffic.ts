@@ -35,7 +35,7 @@ function entryOf(key: string) {
 
 const completion = {
   state: "succeeded" as const,
-  outcome: { status: 201, headers: [], body: new Uint8Array(200) },
+  outcome: { status: 201, content: new Uint8Array(207), pointer: null },
   retentionMs: 86_400_000,
   tombstoneMs: 0,
 };

@@ -67,7 +67,7 @@ RETURNING
   (extract(epoch FROM settled_from - clock_timestamp()) * 1000)::float8 AS settled_in_ms,
   -- entry columns
   id, tenant, client, operation, key, run_kind, operation_version, state, fingerprint, wire_digest, fence, seed,
-  attempt, recovery_point, reason, status, outcome, outcome_gone, input, context, correlation,
+  attempt, recovery_point, reason, status, outcome, outcome_gone, body_pointer, input, context, correlation,
   (extract(epoch FROM created_at) * 1000)::float8 AS created_at,
   (extract(epoch FROM completed_at) * 1000)::float8 AS completed_at,
   (extract(epoch FROM expires_at) * 1000)::float8 AS expires_at,

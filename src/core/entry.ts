@@ -1,5 +1,5 @@
 import type { Match } from "./fingerprint.ts";
-import type { Outcome } from "./outcome.ts";
+import type { StoredOutcome } from "./stored-outcome.ts";
 
 /** How an operation commits; stored with the entry, so that no other kind ever takes it over. */
 export type RunKind = "transaction" | "phases" | "capture";
@@ -62,7 +62,7 @@ export interface StoredEntry extends NewEntry {
   /** Why the entry needs recovery. */
   readonly reason: string | null;
   /** The outcome; in `needs_recovery` a provisional one (the 5xx of a captured handler). */
-  readonly outcome: Outcome | null;
+  readonly outcome: StoredOutcome | null;
   /** The outcome was stored once, its content is no longer kept. */
   readonly outcomeGone: boolean;
   readonly createdAt: Date;
@@ -74,7 +74,7 @@ export interface StoredEntry extends NewEntry {
 /** What an entry means for a request that brings its key. */
 export type Decision =
   | { readonly kind: "absent"; readonly expired: boolean }
-  | { readonly kind: "replay"; readonly outcome: Outcome }
+  | { readonly kind: "replay"; readonly outcome: StoredOutcome }
   | { readonly kind: "gone"; readonly state: EntryState }
   | { readonly kind: "mismatch"; readonly state: EntryState }
   | { readonly kind: "version_unknown" }
@@ -85,7 +85,7 @@ export type Decision =
       readonly kind: "unknown";
       readonly state: EntryState;
       readonly reason: string;
-      readonly provisional: Outcome | null;
+      readonly provisional: StoredOutcome | null;
       readonly retryAfterMs: number;
     };
 

@@ -59,6 +59,7 @@ export const codes = {
   oncekey_schema_skew: developer("The database schema does not fit this version"),
   oncekey_body_consumed: developer("Another parser read the request body first"),
   oncekey_transaction_lost: developer("The handler ended the transaction it was given"),
+  oncekey_transaction_unusable: developer("The transaction that was handed in cannot be used"),
   oncekey_transaction_aborted: developer("The handler swallowed an SQL error inside the transaction"),
   oncekey_reject_required: developer("A response of 400 or more was returned without reject()"),
   oncekey_response_invalid: developer("The handler returned something that is not a response"),

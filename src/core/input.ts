@@ -1,5 +1,6 @@
 import { OncekeyError } from "./errors.ts";
 import { canonicalValue } from "./json/canonical.ts";
+import { MAX_VALUE_DEPTH } from "./json/trail.ts";
 import type { SchemaIssue, StandardSchema } from "./standard-schema.ts";
 
 /** The parts of a request that an operation takes. */
@@ -80,11 +81,13 @@ function issuePath(issue: SchemaIssue): string[] {
 }
 
 /** The members of `raw` that `kept` has not, in their places; `undefined` where nothing was dropped. */
-function droppedMembers(raw: unknown, kept: unknown): unknown {
+function droppedMembers(raw: unknown, kept: unknown, depth = 0): unknown {
+  // Deeper than any form can be written; canonicalValue refuses it with a clear error.
+  if (raw === kept || depth > MAX_VALUE_DEPTH) return undefined;
   if (!isRecord(raw) || !isRecord(kept)) return undefined;
   const lost: Record<string, unknown> = Object.create(null);
   for (const [name, value] of Object.entries(raw)) {
-    const rest = Object.hasOwn(kept, name) ? droppedMembers(value, kept[name]) : value;
+    const rest = Object.hasOwn(kept, name) ? droppedMembers(value, kept[name], depth + 1) : value;
     if (rest !== undefined) lost[name] = rest;
   }
   return Object.keys(lost).length === 0 ? undefined : { ...lost };

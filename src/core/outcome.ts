@@ -3,11 +3,46 @@ import { OncekeyError } from "./errors.ts";
 /** A header field line, name in lower case. Several lines of one name are several pairs. */
 export type HeaderLine = readonly [name: string, value: string];
 
-/** What completion stored: status, headers and bytes, always. A queue binding ignores what it does not need. */
-export interface Outcome {
+/**
+ * Bytes that are too many to hold in memory for each request: kept aside (in a file without a name), read in chunks, any
+ * number of times until `release`. Only captured answers, and replays of bodies that lie in a `BodyStore`, are long.
+ */
+export interface LongBody {
+  readonly length: number;
+  chunks(): AsyncIterable<Uint8Array>;
+  /** Another holder of the same bytes, to be released by itself; `null` where the last one has let go already. */
+  share(): LongBody | null;
+  /** Lets go of the bytes; what holds them is given back when the last holder has. Calling it again does nothing. */
+  release(): Promise<void>;
+}
+
+/** The bytes of an outcome, in memory or (long ones) aside. */
+export type OutcomeBody = Uint8Array | LongBody;
+
+/**
+ * What completion stored: status, headers and bytes, always. A queue binding ignores what it does not need. Where a body
+ * may be long, `Body` says so.
+ */
+export interface Outcome<Body extends OutcomeBody = Uint8Array> {
   readonly status: number;
   readonly headers: readonly HeaderLine[];
-  readonly body: Uint8Array;
+  readonly body: Body;
+}
+
+/** An outcome whose body may be long. */
+export type AnyOutcome = Outcome<OutcomeBody>;
+
+/** Whether the bytes lie in memory. */
+export function isInMemory(body: OutcomeBody): body is Uint8Array {
+  return body instanceof Uint8Array;
+}
+
+/** All bytes of a body, in memory, which the caller has to have the room for. A long body is not released. */
+export async function bytesOf(body: OutcomeBody): Promise<Uint8Array> {
+  if (isInMemory(body)) return body;
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body.chunks()) chunks.push(chunk);
+  return new Uint8Array(Buffer.concat(chunks));
 }
 
 /** Headers that are stored and replayed by default. */
@@ -83,34 +118,4 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Whether HTTP can carry the line (RFC 9110 §5.1, §5.5). One that cannot be sent must not be committed either. */
 export function isSendable([name, value]: HeaderLine): boolean {
   return FIELD_NAME.test(name) && FIELD_VALUE.test(value);
-}
-
-/** Version of the stored outcome's encoding. Frozen: another layout gets another byte. */
-const OUTCOME_VERSION = 1;
-
-/**
- * Headers and body in one value: version byte, length of the header block (32 bits, big endian), header lines as a JSON
- * list of pairs, body bytes as they are. (The status has a column of its own, so that operators can read it.)
- */
-export function encodeOutcome(outcome: Outcome): Uint8Array {
-  const headers = new TextEncoder().encode(JSON.stringify(outcome.headers));
-  const out = new Uint8Array(5 + headers.length + outcome.body.length);
-  out[0] = OUTCOME_VERSION;
-  new DataView(out.buffer).setUint32(1, headers.length);
-  out.set(headers, 5);
-  out.set(outcome.body, 5 + headers.length);
-  return out;
-}
-
-/** The reverse of {@link encodeOutcome}. Raises `idempotency_version_unknown` for an encoding of a newer release. */
-export function decodeOutcome(status: number, stored: Uint8Array): Outcome {
-  if (stored[0] !== OUTCOME_VERSION) {
-    throw new OncekeyError(
-      "idempotency_version_unknown",
-      `The stored outcome has encoding ${stored[0]}, this version reads ${OUTCOME_VERSION}. Nothing was changed; finish the rollout and retry.`,
-    );
-  }
-  const length = new DataView(stored.buffer, stored.byteOffset, stored.byteLength).getUint32(1);
-  const headers = JSON.parse(new TextDecoder().decode(stored.subarray(5, 5 + length))) as HeaderLine[];
-  return { status, headers, body: stored.slice(5 + length) };
 }

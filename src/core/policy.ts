@@ -13,6 +13,8 @@ export interface PolicyTimes {
   /** In characters; what a stored key may be long. */
   readonly maxKeyLength: number;
   readonly maxBodyBytes: number;
+  readonly maxAnswerBytes: number;
+  readonly maxRecordingBytes: number;
   readonly maxWaiters: number;
   readonly maxWaitersPerKey: number;
 }
@@ -42,7 +44,8 @@ export function checkTimes(times: PolicyTimes): void {
   for (const name of ["retentionMs", "clientRetryWindowMs", "tombstoneMs"] as const) {
     requireDuration(name, times[name], RETENTION_MAX_MS);
   }
-  for (const name of ["maxBodyBytes", "maxWaiters", "maxWaitersPerKey"] as const) {
+  const amounts = ["maxBodyBytes", "maxAnswerBytes", "maxRecordingBytes", "maxWaiters", "maxWaitersPerKey"] as const;
+  for (const name of amounts) {
     if (!(times[name] >= 0)) refuse(`${name} must be a number from 0: anything else would mean no limit`);
   }
   if (!(times.maxKeyLength >= 1 && times.maxKeyLength <= MAX_KEY_LENGTH)) {

@@ -1,12 +1,13 @@
+import type { BodyList } from "./body-store.ts";
 import type { Completion } from "./completion.ts";
 import type { KnownDelivery, NewDelivery, Producer, Subject } from "./delivery.ts";
 import type { EntryState, NewEntry, RunKind, StoredEntry } from "./entry.ts";
 import type { Intent, Journal, JournalRecord, NewIntent } from "./intent.ts";
 import type { NewMessage } from "./message.ts";
 import type { OutboxStore } from "./outbox.ts";
-import type { Outcome } from "./outcome.ts";
 import type { Resolution, Resolved } from "./resolution.ts";
 import type { SequenceNumber } from "./sequence.ts";
+import type { StoredOutcome } from "./stored-outcome.ts";
 
 /** What went wrong in a store, sorted by what the engine must do about it. */
 export type StoreFailureKind =
@@ -186,6 +187,11 @@ export interface Store<Tx = unknown> {
 
   /** Opens a transaction, runs the body in it, commits. A throw of the body rolls back and is raised again. */
   transaction<R>(body: (session: Session<Tx>) => Promise<R>): Promise<R>;
+  /**
+   * For one run inside a transaction that the caller opened and will end. Raises `oncekey_transaction_unusable` where `tx`
+   * is none; its methods do where it is not open, has failed, or is in use by another run.
+   */
+  within(tx: Tx): WithinTransaction<Tx>;
   /** Inside a transaction of the caller's own: locks the entry if the fence still owns it (`assertOwned`). */
   owns(tx: Tx, id: Uint8Array, fence: Uint8Array): Promise<boolean>;
 
@@ -214,13 +220,41 @@ export interface Store<Tx = unknown> {
   purgeDeliveries(limit: number): Promise<number>;
   /** The messages that wait for a relay. */
   readonly outbox: OutboxStore;
+  /** The bodies that may have to be removed from the `BodyStore`. */
+  readonly bodies: BodyList;
+}
+
+/** A transaction that the caller opened, as one run uses it. Waits for nobody, and leaves its settings as they are. */
+export interface WithinTransaction<Tx> {
+  /** As {@link Store.read}, in the transaction: on no other connection. */
+  read: Store<Tx>["read"];
+  /**
+   * Runs the body between savepoints. What it wrote and its locks stay until the caller's transaction ends; a throw undoes
+   * them at once, and is raised again. Its session's `lock` sets no limits, and raises `oncekey_transaction_unusable` where
+   * the transaction has written before it, or is read only.
+   */
+  transaction: Store<Tx>["transaction"];
+}
+
+/** A transaction that the caller opened, for `once.run`. */
+export interface OpenedTransaction<Tx> {
+  readonly tx: Tx;
+}
+
+/**
+ * Lets `once.run` work in a transaction that you opened, and will commit or roll back:
+ * `once.run(operation, { scope, key, input, transaction: fromTransaction(tx) })`. `tx` is what the store's driver hands to
+ * operations. It must be open, must not have written yet, and takes one key.
+ */
+export function fromTransaction<Tx>(tx: Tx): OpenedTransaction<Tx> {
+  return { tx };
 }
 
 /** What marking an entry as unknown writes. */
 export interface UnknownMark {
   readonly reason: string;
-  /** The answer that its owner gave meanwhile; `null`: none, one that was kept before stays. */
-  readonly provisional: Outcome | null;
+  /** The answer that its owner gave meanwhile, whole (no pointer); `null`: none, one that was kept before stays. */
+  readonly provisional: StoredOutcome | null;
   /** When the sweeper is to look at it, in milliseconds from now; `null`: only a retry or a person does. */
   readonly sweepInMs: number | null;
   /** How long after its last lease "nothing happened" may be believed, in milliseconds; `null`: nobody can say. */

@@ -1,4 +1,4 @@
-import type { Cipher } from "../core/cipher.ts";
+import { type Cipher, openPayload, ownerOf } from "../core/cipher.ts";
 import type { Clock } from "../core/clock.ts";
 import { decodeValue } from "../core/codec.ts";
 import { OncekeyError } from "../core/errors.ts";
@@ -91,14 +91,17 @@ async function call(publisher: Publisher, message: OutboxMessage, signal: AbortS
 
 /** The message as publishers get it, or why nobody can: a damaged one never, one that a newer release can read later. */
 function open(cipher: Cipher, claimed: ClaimedMessage): OutboxMessage | Attempted {
-  const { id, topic, payload, key, orderBy, tenant, client, correlation, createdAt, attempt } = claimed;
+  const { id, topic, key, orderBy, tenant, client, correlation, createdAt, attempt } = claimed;
+  let what = "payload";
   try {
+    const payload = openPayload(cipher, claimed, claimed.payload);
+    what = "context";
     const context =
-      claimed.context === null ? null : decodeValue(cipher.open(Buffer.from(id), "message", claimed.context));
+      claimed.context === null ? null : decodeValue(cipher.open(ownerOf(id, tenant), "message", claimed.context));
     return { id, topic, payload, key, orderBy, tenant, client, context, correlation, createdAt, attempt };
   } catch (cause) {
     if (!(cause instanceof OncekeyError)) throw cause;
-    const why = `its context cannot be opened (${cause.code})`;
+    const why = `its ${what} cannot be opened (${cause.code})`;
     // A key or a version that this process lacks is a rollout's matter; changed bytes are for good.
     return { published: cause.code === "oncekey_store_broken" ? dead(why) : retry(why), cause };
   }

@@ -2,6 +2,7 @@ import { StoreFailure } from "../core/store.ts";
 import { type Attempt, Halted, type TimedIntent } from "./attempt.ts";
 import { done, growingPause, maxAttemptsOf, type Turn } from "./context.ts";
 import { failureResult } from "./failures.ts";
+import { BodyNotStored } from "./stored-body.ts";
 
 const UNKNOWN_RETRY_MS = 5_000;
 
@@ -30,10 +31,12 @@ async function endThrown(attempt: Attempt, error: unknown): Promise<Turn> {
   throw error;
 }
 
-async function endHalted(attempt: Attempt, { reason }: Halted): Promise<Turn> {
+async function endHalted(attempt: Attempt, { reason, cause }: Halted): Promise<Turn> {
   switch (reason.kind) {
     case "failed":
       if (reason.result.kind === "contention") await giveBack(attempt, "contention");
+      // The store itself is there: an attempt that is left without a word would count as one that killed its process.
+      if (cause instanceof BodyNotStored) await giveBack(attempt, "the body store did not take the outcome");
       return done(reason.result);
     case "suspend": {
       const left = await leave(attempt, reason.waitMs, reason.reason);

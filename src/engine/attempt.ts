@@ -1,13 +1,13 @@
 import type { StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { Intent, JournalRecord } from "../core/intent.ts";
-import type { Outcome } from "../core/outcome.ts";
+import type { AnyOutcome } from "../core/outcome.ts";
 import type { Owned } from "./claim.ts";
 import { type EngineContext, growingPause } from "./context.ts";
 import { failureResult } from "./failures.ts";
 import type { Lease } from "./lease.ts";
 import type { Operation } from "./operation.ts";
-import type { RunResult } from "./run-result.ts";
+import type { AnyResult } from "./run-result.ts";
 
 /**
  * Why an attempt of a `phases` operation must not go on, whatever the operation's own code does with the error:
@@ -17,7 +17,7 @@ import type { RunResult } from "./run-result.ts";
 export type HaltReason =
   | { readonly kind: "suspend"; readonly waitMs: number; readonly reason: string }
   | { readonly kind: "recovery"; readonly reason: string; readonly sweepInMs?: number }
-  | { readonly kind: "failed"; readonly result: RunResult }
+  | { readonly kind: "failed"; readonly result: AnyResult }
   | { readonly kind: "threw"; readonly error: unknown };
 
 /** Thrown through the operation's code when it must stop. Catching it changes nothing: every later step throws it again. */
@@ -54,7 +54,7 @@ export interface Attempt {
   /** Calls that may have been sent and have neither intent nor result. */
   readonly untold: Set<string>;
   halted: Halted | null;
-  outcome: Outcome | null;
+  outcome: AnyOutcome | null;
 }
 
 /** A store's clock was read between these two local instants. */

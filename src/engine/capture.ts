@@ -1,11 +1,13 @@
 import { pause } from "../core/clock.ts";
+import type { Completion } from "../core/completion.ts";
 import type { StoredEntry } from "../core/entry.ts";
 import { sameDigest } from "../core/fingerprint.ts";
-import type { Outcome } from "../core/outcome.ts";
+import type { AnyOutcome } from "../core/outcome.ts";
 import { type AnswerMeaning, meaningOf, NOT_BEGUN_STATUSES } from "../core/outcome-policy.ts";
 import { StoreFailure, type UnknownMark } from "../core/store.ts";
+import type { StoredOutcome } from "../core/stored-outcome.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
-import { done, draftEntry, type EngineContext, jittered, type Turn } from "./context.ts";
+import { done, draftEntry, type EngineContext, jittered, keeping, type Turn } from "./context.ts";
 import type { CaptureDefinition } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 import type { Operation } from "./operation.ts";
@@ -13,6 +15,8 @@ import { attemptOf, ownedAttempt } from "./owned-attempt.ts";
 import { captureMark } from "./reconcile.ts";
 import type { CapturedHandler, OperationRequest } from "./request.ts";
 import { completionOf, storedForm } from "./settled-response.ts";
+import { BodyNotStored } from "./stored-body.ts";
+import { storeInRow, withoutContent } from "./stored-outcome.ts";
 import { sealContext } from "./stored-values.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -29,8 +33,8 @@ export async function claimCapture(
   const stored = { input: null, context: sealContext(context, request) };
   const owned =
     released === undefined
-      ? await claimNew(context, operation, await draftEntry(context, operation, request, stored))
-      : await claimAbandoned(context, operation, released);
+      ? await claimNew(context, operation, await draftEntry(context, operation, request, stored), request)
+      : await claimAbandoned(context, operation, released, request);
   if (owned === null) return { kind: "again" };
   const disown = context.sharing.own(owned.entry.id, owned.entry.fingerprint);
   try {
@@ -97,11 +101,11 @@ function unknownMark(context: EngineContext, operation: Operation, reason: strin
 }
 
 type First =
-  | { readonly kind: "answered"; readonly outcome: Outcome }
+  | { readonly kind: "answered"; readonly outcome: AnyOutcome }
   | { readonly kind: "threw"; readonly error: unknown }
   | { readonly kind: "lost" };
 
-async function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<First> {
+async function firstOf(running: Promise<AnyOutcome>, signal: AbortSignal): Promise<First> {
   try {
     return { kind: "answered", outcome: await untilAborted(running, signal) };
   } catch (error) {
@@ -110,37 +114,63 @@ async function firstOf(running: Promise<Outcome>, signal: AbortSignal): Promise<
 }
 
 /** Stores what an answer means, then hands it on to be sent: effect done, outcome stored, bytes sent. */
-async function settle(context: EngineContext, operation: Operation, lease: Owned["lease"], outcome: Outcome) {
+async function settle(context: EngineContext, operation: Operation, lease: Owned["lease"], outcome: AnyOutcome) {
   const { notBegun = NOT_BEGUN_STATUSES } = operation.definition as CaptureDefinition<Record<never, never>>;
   const meaning = meaningOf(outcome, notBegun);
-  const kept = await stubbornly(context, () => store(context, operation, lease, meaning, outcome));
+  const kept = await store(context, operation, lease, meaning, outcome);
   if (!kept && !(await finishedBy(context, lease))) throw new LeaseLost("another attempt took over");
   if (meaning === "not_begun") return { kind: "not_begun", outcome } as const;
   return { kind: meaning === "unknown" ? "provisional" : "completed", outcome } as const;
 }
 
-/** A 5xx as it may be shown meanwhile; a status that is none (Node sends 700 as well) is not kept. */
-function provisionalOf(operation: Operation, outcome: Outcome): Outcome | null {
-  return outcome.status > 599 ? null : storedForm(operation, outcome);
-}
-
-function store(
+/** A 5xx as it may be shown meanwhile; a status that is none (Node sends 700 as well) is not kept, nor a body too long. */
+async function provisionalOf(
   context: EngineContext,
   operation: Operation,
-  { id, fence }: Owned["lease"],
+  id: Uint8Array,
+  outcome: AnyOutcome,
+): Promise<StoredOutcome | null> {
+  if (outcome.status > 599) return null;
+  const kept = await storeInRow(context, operation, id, storedForm(operation, outcome));
+  return kept.content === null ? null : kept;
+}
+
+async function store(
+  context: EngineContext,
+  operation: Operation,
+  lease: Owned["lease"],
   meaning: AnswerMeaning,
-  outcome: Outcome,
+  outcome: AnyOutcome,
 ): Promise<boolean> {
+  const { id, fence } = lease;
   switch (meaning) {
     case "not_begun":
-      return context.store.release(id, fence, false);
-    case "unknown":
-      return context.store.markUnknown(id, fence, {
-        ...unknownMark(context, operation, "handler_failed"),
-        provisional: provisionalOf(operation, outcome),
-      });
-    default:
-      return context.store.complete(id, fence, completionOf(context, operation, meaning, outcome));
+      return stubbornly(context, () => context.store.release(id, fence, false));
+    case "unknown": {
+      const provisional = await provisionalOf(context, operation, id, outcome);
+      const mark = { ...unknownMark(context, operation, "handler_failed"), provisional };
+      return stubbornly(context, () => context.store.markUnknown(id, fence, mark));
+    }
+    default: {
+      const completion = await completionAtAnyRate(context, operation, lease, { state: meaning, outcome });
+      return stubbornly(context, () => context.store.complete(id, fence, completion));
+    }
+  }
+}
+
+/** An effect that is known must not become unknown because its answer is too long to be kept anywhere. */
+async function completionAtAnyRate(
+  context: EngineContext,
+  operation: Operation,
+  { id, signal }: Owned["lease"],
+  settled: Parameters<typeof completionOf>[3],
+): Promise<Completion> {
+  try {
+    return await stubbornly(context, () => completionOf(context, operation, id, settled), signal);
+  } catch (error) {
+    if (!(error instanceof BodyNotStored)) throw error;
+    const { state, outcome } = settled;
+    return { state, outcome: withoutContent(outcome.status), ...keeping(context, operation) };
   }
 }
 
@@ -157,13 +187,16 @@ function unrecorded(error: unknown): never {
 
 const STORE_TRIES = 10;
 
-/** The effect is done: one blink of the database must not leave it unrecorded. Every store method here may be sent twice. */
-async function stubbornly<T>(context: EngineContext, run: () => Promise<T>): Promise<T> {
+/**
+ * The effect is done: one blink of the database must not leave it unrecorded. Every store method here may be sent twice.
+ * `signal`: no further try once it has aborted.
+ */
+async function stubbornly<T>(context: EngineContext, run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (let tried = 1; ; tried++) {
     try {
       return await run();
     } catch (error) {
-      if (!(error instanceof StoreFailure) || tried >= STORE_TRIES) throw error;
+      if (!(error instanceof StoreFailure) || tried >= STORE_TRIES || signal?.aborted === true) throw error;
       await pause(context.settings.clock, jittered(context, 50, tried, 1_000));
     }
   }
@@ -179,7 +212,7 @@ async function settleLate(
   context: EngineContext,
   operation: Operation,
   lease: Owned["lease"],
-  running: Promise<Outcome>,
+  running: Promise<AnyOutcome>,
 ): Promise<void> {
   try {
     await settle(context, operation, lease, await running);

@@ -1,9 +1,10 @@
 import { pause } from "../core/clock.ts";
 import type { NewEntry, StoredEntry } from "../core/entry.ts";
 import { type SeenEntry, StoreFailure, type SweepTarget, type TakenEntry } from "../core/store.ts";
-import { type EngineContext, jittered, maxDurationOf, newFence } from "./context.ts";
-import { keepLease, type Lease, leaseLength } from "./lease.ts";
+import { type EngineContext, jittered, maxDurationOf, newFence, runTimeOf } from "./context.ts";
+import { keepLease, type Lease, leaseFor, leaseLength } from "./lease.ts";
 import type { Operation } from "./operation.ts";
+import type { OperationRequest } from "./request.ts";
 
 /** An entry that this attempt owns, and the lease that says so. */
 export interface Owned {
@@ -20,19 +21,28 @@ const RESENDS = 3;
  * Claims a new entry in a commit of its own; `null` when the identity has one. A claim whose answer was lost is sent
  * again with the same fence until it is known: a row with our fence is ours.
  */
-export function claimNew(context: EngineContext, operation: Operation, draft: NewEntry): Promise<Owned | null> {
-  return owned(context, operation, draft.fence, (leaseMs) => context.store.claim(draft, leaseMs));
+export function claimNew(
+  context: EngineContext,
+  operation: Operation,
+  draft: NewEntry,
+  host: HostTime,
+): Promise<Owned | null> {
+  return owned(context, operation, draft.fence, host, (leaseMs) => context.store.claim(draft, leaseMs));
 }
+
+/** What a claim asks of its request: when the host ends it. */
+type HostTime = Pick<OperationRequest, "remainingMs">;
 
 /** Takes over an entry that its owner left; `null` when somebody was faster. */
 export function claimAbandoned(
   context: EngineContext,
   operation: Operation,
   entry: StoredEntry,
+  host: HostTime = {},
 ): Promise<Owned | null> {
   const fence = newFence(context);
   const seen: SeenEntry = { fence: entry.fence, attempt: entry.attempt, state: entry.state as SeenEntry["state"] };
-  return owned(context, operation, fence, (leaseMs) => context.store.takeOver(entry.id, seen, fence, leaseMs));
+  return owned(context, operation, fence, host, (leaseMs) => context.store.takeOver(entry.id, seen, fence, leaseMs));
 }
 
 /** An entry that the sweeper took over and may not be able to read, with the lease that says so. */
@@ -64,11 +74,14 @@ async function owned(
   context: EngineContext,
   operation: Operation,
   fence: Uint8Array,
+  host: HostTime,
   claim: (leaseMs: number) => Promise<StoredEntry | null>,
 ): Promise<Owned | null> {
   const { store, settings } = context;
-  const { clock, leaseMs } = settings;
-  const maxDurationMs = maxDurationOf(operation);
+  const { clock } = settings;
+  const maxDurationMs = runTimeOf(operation, host);
+  const leaseMs =
+    host.remainingMs === undefined ? settings.leaseMs : Math.min(settings.leaseMs, leaseFor(maxDurationMs));
   const claimSentAtMs = clock.monotonicMs();
   const entry = await resent(context, () => claim(leaseLength(store, leaseMs, maxDurationMs)));
   if (entry === null) return null;

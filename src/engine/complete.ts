@@ -7,6 +7,7 @@ import { LeaseLost } from "./lease.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import { completionOf, RollBackRejection, type SettledResponse, settleResponse } from "./settled-response.ts";
 import { stepOf } from "./step.ts";
+import { openOutcome } from "./stored-outcome.ts";
 
 /** `op.complete`: the last transaction of an attempt, business rows and outcome together. */
 export async function complete(
@@ -36,8 +37,8 @@ async function completeOnce(
     return await inTransaction(attempt, "complete", async (session) => {
       const settled = await run(session);
       if (settled.rollsBack) throw new RollBackRejection(settled);
+      const completion = await completionOf(context, operation, lease.id, settled);
       lease.check();
-      const completion = completionOf(context, operation, settled.state, settled.outcome);
       const kept = await session.complete(lease.id, lease.fence, completion);
       if (!kept) throw new LeaseLost("another attempt took over");
       return settled;
@@ -57,5 +58,7 @@ async function confirmedOutcome({ context, lease }: Attempt, lost: StoreFailure)
   const entry = await context.store.read(lease.id).catch(() => null);
   const ours = entry !== null && sameDigest(entry.fence, lease.fence);
   if (!ours || entry.outcome === null || (entry.state !== "succeeded" && entry.state !== "failed")) throw lost;
-  return { outcome: entry.outcome, state: entry.state, rollsBack: false };
+  const outcome = await openOutcome(context, lease.id, entry.outcome).catch(() => null);
+  if (outcome === null) throw lost;
+  return { outcome, state: entry.state, rollsBack: false };
 }

@@ -7,6 +7,7 @@ import { type ConsumeRules, consumeRules } from "./consume-rules.ts";
 import type { EngineContext } from "./context.ts";
 import { arrivedDelivery } from "./delivery-step.ts";
 import { isOurs, type Kept, keptValue, remembered } from "./remembered.ts";
+import { sealDelivery } from "./stored-values.ts";
 import { asOnlyOne, failedTry, inArrivalTransaction, leave, runsHere, settled, unsettled } from "./take-in.ts";
 
 /** What is known of one delivery of the batch, by its digest; `done`: its handler ran here and is committed. */
@@ -107,8 +108,11 @@ async function takeIn<D>(batch: Batch<D>, session: Session<unknown>, made: Made<
   const fresh = [first, ...others] as const;
   await withinTime(context, rules.maxDurationMs, (signal) => handler(batchStep(context, session, fresh, signal)));
   made.kept = keptValue(context, rules, undefined);
-  const { bytes: value } = made.kept;
-  await session.accept(fresh.map(({ digest, delivery }) => ({ digest, delivery, value, keepMs: rules.rememberMs })));
+  const { bytes } = made.kept;
+  const { rememberMs: keepMs } = rules;
+  await session.accept(
+    fresh.map(({ digest, delivery }) => ({ digest, delivery, value: sealDelivery(context, digest, bytes), keepMs })),
+  );
 }
 
 function noteOthers<D>(batch: Batch<D>, taken: Taken<D> | null): void {
@@ -155,6 +159,6 @@ async function resultsOf<D>(batch: Batch<D>, all: readonly BatchItem<D>[]): Prom
     if (fate.kind === "done" && isFirst) return { kind: "done", value: undefined };
     const known = fate.kind === "known" ? fate.known : seconds.get(keyOf(item));
     // Its first occurrence is committed; only the time of that could not be read.
-    return known === undefined ? unsettled("store_unavailable") : remembered<void>(known, rules, item);
+    return known === undefined ? unsettled("store_unavailable") : remembered<void>(context, known, rules, item);
   });
 }

@@ -5,6 +5,7 @@ import { type ConsumeRules, consumeRules } from "./consume-rules.ts";
 import type { EngineContext } from "./context.ts";
 import { type ArrivedDelivery, arrivedDelivery, deliveryStep } from "./delivery-step.ts";
 import { isOurs, type Kept, keptValue, remembered } from "./remembered.ts";
+import { sealDelivery } from "./stored-values.ts";
 import { asOnlyOne, inArrivalTransaction, leave, runsHere, settled, type Tried, untilSettled } from "./take-in.ts";
 
 /** One delivery's worth of work. */
@@ -28,7 +29,7 @@ export async function consume<Value>(
   return untilSettled<ConsumeResult<Value>>(context, digest, rules.waitMs, async () => {
     if (runsHere(context, digest)) return { kind: "busy" };
     const [known] = await context.store.deliveries([digest]);
-    if (known !== undefined) return settled(remembered<Value>(known, rules, work.arrived));
+    if (known !== undefined) return settled(remembered<Value>(context, known, rules, work.arrived));
     return runsHere(context, digest) ? { kind: "busy" } : asOnlyOne(context, [digest], () => take(work));
   });
 }
@@ -43,12 +44,13 @@ async function take<Value>(work: Work<Value>): Promise<Tried<ConsumeResult<Value
       if (free !== true) return leave({ kind: "busy" });
       // In a snapshot newer than the lock: whoever had it before may have committed since the look-up.
       const [known] = await session.deliveries([digest]);
-      if (known !== undefined) return leave(settled(remembered<Value>(known, rules, arrived)));
+      if (known !== undefined) return leave(settled(remembered<Value>(context, known, rules, arrived)));
       const value = await withinTime(context, rules.maxDurationMs, (signal) =>
         handler(deliveryStep(context, session, arrived, signal)),
       );
       kept = keptValue(context, rules, value);
-      await session.accept([{ digest, delivery, value: kept.bytes, keepMs: rules.rememberMs }]);
+      const bytes = sealDelivery(context, digest, kept.bytes);
+      await session.accept([{ digest, delivery, value: bytes, keepMs: rules.rememberMs }]);
       return { kind: "done", value: kept.value };
     });
   } catch (error) {
@@ -66,5 +68,5 @@ async function afterLostCommit<Value>(
   const [known] = await context.store.deliveries([arrived.digest]).catch(() => []);
   if (known === undefined) throw lost;
   if (kept !== undefined && isOurs(known, kept)) return settled({ kind: "done", value: kept.value });
-  return settled(remembered<Value>(known, rules, arrived));
+  return settled(remembered<Value>(context, known, rules, arrived));
 }

@@ -1,11 +1,12 @@
 import type { Cipher } from "../core/cipher.ts";
 import type { NewEntry } from "../core/entry.ts";
+import { OncekeyError } from "../core/errors.ts";
 import type { FingerprintRing } from "../core/fingerprint.ts";
 import { storedKey } from "../core/key.ts";
 import type { Store, TransactionLimits } from "../core/store.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
-import type { RunResult } from "./run-result.ts";
+import type { AnyResult } from "./run-result.ts";
 import { DEFAULT_MAX_DURATION_MS, type Settings } from "./settings.ts";
 import type { Sharing } from "./sharing.ts";
 
@@ -26,13 +27,13 @@ export interface EngineContext {
  * entry changed under us; `suspect`: the locks say that another payload runs (see `lead`).
  */
 export type Turn =
-  | { readonly kind: "done"; readonly result: RunResult }
+  | { readonly kind: "done"; readonly result: AnyResult }
   | { readonly kind: "wait"; readonly retryAfterMs: number }
   | { readonly kind: "again" }
   | { readonly kind: "suspect" };
 
 /** A turn that ends the run. */
-export function done(result: RunResult): Turn {
+export function done(result: AnyResult): Turn {
   return { kind: "done", result };
 }
 
@@ -75,6 +76,24 @@ export function maxDurationOf(operation: Operation): number {
   return operation.definition.maxDurationMs ?? DEFAULT_MAX_DURATION_MS;
 }
 
+/**
+ * How long a run that begins now may take: the operation's time, or less where the host ends the request earlier. Raises
+ * `idempotency_closing` where nothing is left: zero is a time, not the lack of one.
+ */
+export function runTimeOf(operation: Operation, { remainingMs }: Pick<OperationRequest, "remainingMs">): number {
+  const mostMs = maxDurationOf(operation);
+  if (remainingMs === undefined) return mostMs;
+  const leftMs = remainingMs();
+  if (leftMs > 0) return Math.min(mostMs, leftMs);
+  throw new OncekeyError(
+    "idempotency_closing",
+    "The host ends this request before the operation could begin. Nothing was run. Try again with the same key.",
+    { retryAfterMs: CLOSING_RETRY_MS },
+  );
+}
+
+const CLOSING_RETRY_MS = 1_000;
+
 const DEFAULT_MAX_ATTEMPTS = 6;
 
 /** After how many attempts without an end an entry of the operation is given up to `needs_recovery`. */
@@ -84,15 +103,10 @@ export function maxAttemptsOf(operation: Operation): number {
 
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** Limits of the operation's transactions. */
-export function transactionLimits(context: EngineContext, operation: Operation): TransactionLimits {
-  return limitsOf(context, maxDurationOf(operation));
-}
-
 /** Limits of a transaction that may take so long. Lock waits stay well under the lease: a lease must not die in a queue. */
 export function limitsOf({ settings }: EngineContext, maxDurationMs: number): TransactionLimits {
   const lockTimeoutMs = Math.max(1, Math.min(LOCK_TIMEOUT_MS, Math.floor(settings.leaseMs / 3)));
-  return { lockTimeoutMs, idleTimeoutMs: maxDurationMs };
+  return { lockTimeoutMs, idleTimeoutMs: Math.ceil(maxDurationMs) };
 }
 
 /** How the operation's outcome is kept. */

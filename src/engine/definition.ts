@@ -32,6 +32,8 @@ export interface OperationOptions<S extends InputSchemas> {
   readonly replayHeaders?: readonly string[];
   /** Largest request body in bytes. Default: the instance's `maxBodyBytes`. */
   readonly maxBodyBytes?: number;
+  /** Longest body that is kept in the entry's row, in bytes. Default: the instance's `maxStoredBodyBytes`. */
+  readonly maxStoredBodyBytes?: number;
   /** How long one attempt may run, in milliseconds; then its lease is no longer renewed. Default 60,000. */
   readonly maxDurationMs?: number;
   /** How long the outcome is replayed, in milliseconds from completion. Default: the instance's `retentionMs`. */

@@ -6,12 +6,13 @@ import { type RawInput, type ValidatedInput, validateInput } from "../core/input
 import { parseKey } from "../core/key.ts";
 import { inputParts } from "../core/request-form.ts";
 import { checkScope, type Scope } from "../core/scope.ts";
+import type { OpenedTransaction } from "../core/store.ts";
 import type { EngineContext } from "./context.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
 
 /** A run without HTTP: whose key, which key, and the input's parts. */
-export interface DirectRun {
+export interface DirectRun<Tx = unknown> {
   readonly scope: Scope;
   readonly key: string;
   /** The parts of the input. Default: none. */
@@ -22,13 +23,21 @@ export interface DirectRun {
   readonly correlation?: string | null;
   /** How long to wait for a running duplicate, in milliseconds. Default: the operation's. */
   readonly waitMs?: number;
+  /**
+   * A transaction that you opened and will end (`fromTransaction(tx)`), for `transaction` operations: the run happens in it
+   * and waits for nobody. Default: one of the store's own.
+   */
+  readonly transaction?: OpenedTransaction<Tx>;
 }
+
+/** What a run without HTTP is read by. */
+export type DirectContext = Pick<EngineContext, "ring" | "settings">;
 
 /**
  * The request behind `once.run`. Without wire bytes it is always compared by its validated input. Raises
  * `idempotency_key_missing`, `idempotency_key_invalid`, `oncekey_scope_invalid`.
  */
-export function directRequest(context: EngineContext, operation: Operation, run: DirectRun): OperationRequest {
+export function directRequest(context: DirectContext, operation: Operation, run: DirectRun): OperationRequest {
   const { definition, identityName } = operation;
   const compare: Compare = definition.compare === "none" ? "none" : "input";
   let validated: Promise<ValidatedInput> | undefined;
@@ -60,7 +69,7 @@ function checkedWait(waitMs: number): number {
   );
 }
 
-function directKey({ settings }: EngineContext, key: string): string {
+function directKey({ settings }: DirectContext, key: string): string {
   const parsed = parseKey([key], { maxLength: settings.maxKeyLength });
   if (parsed.kind === "key") return parsed.key;
   const why = parsed.kind === "invalid" ? `malformed: ${parsed.why}` : "missing";

@@ -1,7 +1,9 @@
 import { pause } from "../core/clock.ts";
-import { decide, type StoredEntry } from "../core/entry.ts";
+import { type Decision, decide, type StoredEntry } from "../core/entry.ts";
 import { matchRequest } from "../core/fingerprint.ts";
+import { type AnyOutcome, isInMemory } from "../core/outcome.ts";
 import { StoreFailure } from "../core/store.ts";
+import type { StoredOutcome } from "../core/stored-outcome.ts";
 import { claimCapture, unknownAfterCrash } from "./capture.ts";
 import { done, type EngineContext, jittered, type Turn } from "./context.ts";
 import { failureResult } from "./failures.ts";
@@ -9,8 +11,9 @@ import type { Operation } from "./operation.ts";
 import { claimPhases, resumePhases } from "./phases.ts";
 import { mayReconcile, mayRunAgain, reconcile } from "./reconcile.ts";
 import type { OperationRequest } from "./request.ts";
-import type { RunResult } from "./run-result.ts";
+import type { AnyResult } from "./run-result.ts";
 import { storedForm } from "./settled-response.ts";
+import { openOutcome } from "./stored-outcome.ts";
 import { runTransaction } from "./transaction.ts";
 
 const BUSY_RETRY_MS = 1_000;
@@ -23,7 +26,7 @@ export async function execute(
   context: EngineContext,
   operation: Operation,
   request: OperationRequest,
-): Promise<RunResult> {
+): Promise<AnyResult> {
   const { clock } = context.settings;
   const deadlineAtMs = clock.monotonicMs() + request.waitMs;
   const share = await shareKey(request);
@@ -47,17 +50,19 @@ async function shareKey({ identity, proof }: OperationRequest): Promise<string> 
 }
 
 /** The leader's result as a duplicate sees it, or `null` where the duplicate has to look for itself. */
-function followerResult(operation: Operation, result: RunResult): RunResult | null {
+function followerResult(operation: Operation, result: AnyResult): AnyResult | null {
   switch (result.kind) {
     case "completed":
     case "unprotected":
-      return { kind: "replayed", outcome: storedForm(operation, result.outcome) };
+      return shared(storedForm(operation, result.outcome));
+    case "replayed":
+      return shared(result.outcome);
     case "provisional":
       return {
         kind: "unknown",
         state: "needs_recovery",
         reason: "handler_failed",
-        provisional: storedForm(operation, result.outcome),
+        provisional: isInMemory(result.outcome.body) ? storedForm(operation, result.outcome) : null,
         retryAfterMs: BUSY_RETRY_MS,
       };
     case "busy":
@@ -70,6 +75,12 @@ function followerResult(operation: Operation, result: RunResult): RunResult | nu
   }
 }
 
+/** A holder of its own of the leader's bytes; `null` where the leader has let go of them already. */
+function shared(outcome: AnyOutcome): AnyResult | null {
+  const body = isInMemory(outcome.body) ? outcome.body : outcome.body.share();
+  return body === null ? null : { kind: "replayed", outcome: { ...outcome, body } };
+}
+
 const SUSPICIONS = 4;
 /** Turns in which the entry changed under us, before we call it contention. */
 const MOST_ROUNDS = 1_000;
@@ -79,7 +90,7 @@ async function lead(
   operation: Operation,
   request: OperationRequest,
   deadlineAtMs: number,
-): Promise<RunResult> {
+): Promise<AnyResult> {
   const place = waitingPlace(context, request);
   try {
     return await takeTurns(context, operation, request, deadlineAtMs, place.take);
@@ -106,7 +117,7 @@ async function takeTurns(
   request: OperationRequest,
   deadlineAtMs: number,
   takePlace: () => boolean,
-): Promise<RunResult> {
+): Promise<AnyResult> {
   const { clock } = context.settings;
   let suspicions = 0;
   for (let round = 0; round < MOST_ROUNDS; round++) {
@@ -176,7 +187,7 @@ async function act(
         await context.store.forgetExpired(request.identity.id);
       return start(context, operation, request);
     case "replay":
-      return done({ kind: "replayed", outcome: decision.outcome });
+      return replay(context, entry as StoredEntry, decision.outcome);
     case "gone":
     case "mismatch":
       return done(decision);
@@ -185,12 +196,29 @@ async function act(
     case "busy":
       return { kind: "wait", retryAfterMs: decision.retryAfterMs };
     case "unknown":
-      return takeUp(context, operation, request, entry as StoredEntry) ?? done(decision);
+      return (
+        takeUp(context, operation, request, entry as StoredEntry) ??
+        unknownTurn(context, entry as StoredEntry, decision)
+      );
     case "resume":
       return takeOver(context, operation, request, entry as StoredEntry);
     case "abandoned":
       return unknownAfterCrash(context, operation, request, entry as StoredEntry);
   }
+}
+
+async function replay(context: EngineContext, entry: StoredEntry, stored: StoredOutcome): Promise<Turn> {
+  const outcome = await openOutcome(context, entry.id, stored);
+  return done(outcome === null ? { kind: "gone", state: entry.state } : { kind: "replayed", outcome });
+}
+
+async function unknownTurn(
+  context: EngineContext,
+  { id }: StoredEntry,
+  decision: Extract<Decision, { readonly kind: "unknown" }>,
+): Promise<Turn> {
+  const { provisional } = decision;
+  return done({ ...decision, provisional: provisional === null ? null : await openOutcome(context, id, provisional) });
 }
 
 /** What this operation can do about an outcome that nobody knows; `null`: nothing now. */

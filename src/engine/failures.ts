@@ -1,7 +1,7 @@
 import { OncekeyError } from "../core/errors.ts";
 import { StoreFailure } from "../core/store.ts";
 import { LeaseLost } from "./lease.ts";
-import type { RunResult } from "./run-result.ts";
+import type { AnyResult } from "./run-result.ts";
 
 const SOON_MS = 1_000;
 
@@ -9,7 +9,7 @@ const SOON_MS = 1_000;
  * The result that a failure of the store (or the loss of the lease) means where nothing more can be found out; `null`
  * for anything else, which is the handler's own error. Raises the developer errors that a failure reveals.
  */
-export function failureResult(error: unknown): RunResult | null {
+export function failureResult(error: unknown): AnyResult | null {
   if (error instanceof LeaseLost) return { kind: "lease_lost", retryAfterMs: SOON_MS };
   if (!(error instanceof StoreFailure)) return null;
   switch (error.kind) {

@@ -16,6 +16,8 @@ export interface Lease {
   readonly fence: Uint8Array;
   /** Aborts when the lease is lost; the reason is a {@link LeaseLost}. */
   readonly signal: AbortSignal;
+  /** How long the attempt may take in all, in milliseconds. */
+  readonly maxDurationMs: number;
   /** Tested directly before every phase, call and answer: raises {@link LeaseLost} once the local deadline has passed. */
   check(): void;
   /** Gives the lease up for this attempt, for good. */
@@ -43,15 +45,25 @@ export function leaseLength(store: Store<unknown>, leaseMs: number, maxDurationM
   return store.traits.renews === false ? Math.max(leaseMs, maxDurationMs) : leaseMs;
 }
 
+const marginOf = (lengthMs: number): number => Math.min(lengthMs / 10, 2_000);
+
 /**
- * Keeps a lease: renews it every third of its length until `maxDurationMs`. A renewal that matches no row loses it at
+ * The lease of an attempt whose host ends it after `maxDurationMs`: so much longer that the local deadline is that end, and
+ * no more, because the next attempt has to wait for it.
+ */
+export function leaseFor(maxDurationMs: number): number {
+  return Math.ceil(Math.min(maxDurationMs / 0.9, maxDurationMs + 2_000));
+}
+
+/**
+ * Keeps a lease: renews it every third of its length until `maxDurationMs`, never past that. A renewal that matches no row loses it at
  * once; an error does not, but the local deadline (counted from *before* the last successful renewal was sent, less a
  * margin) does. That way one second without a database kills nothing, and a paused process never believes too long.
  */
 export function keepLease(terms: LeaseTerms): Lease {
   const { clock, store } = terms;
   const length = leaseLength(store, terms.leaseMs, terms.maxDurationMs);
-  const margin = Math.min(length / 10, 2_000);
+  const margin = marginOf(length);
   const endAtMs = terms.claimSentAtMs + terms.maxDurationMs;
   const controller = new AbortController();
   let deadlineAtMs = Math.min(terms.claimSentAtMs + length - margin, endAtMs);
@@ -71,10 +83,12 @@ export function keepLease(terms: LeaseTerms): Lease {
   const renew = async () => {
     const sentAtMs = clock.monotonicMs();
     if (sentAtMs >= deadlineAtMs) return lose("its time ran out");
-    const kept = await store.renew(terms.id, terms.fence, length).catch(() => undefined);
+    // Its host may end the process then, and an owner that is gone must not keep others waiting.
+    const renewedMs = Math.min(length, Math.ceil(endAtMs - sentAtMs + margin));
+    const kept = await store.renew(terms.id, terms.fence, renewedMs).catch(() => undefined);
     if (controller.signal.aborted || timers.length === 0) return;
     if (kept === false) return lose("another attempt took over");
-    if (kept) deadlineAtMs = Math.min(sentAtMs + length - margin, endAtMs);
+    if (kept) deadlineAtMs = Math.min(sentAtMs + renewedMs - margin, endAtMs);
     // A renewal that failed is tried again soon: there is only one deadline.
     schedule(kept ? length / 3 : length / 10);
   };
@@ -85,5 +99,6 @@ export function keepLease(terms: LeaseTerms): Lease {
     if (store.traits.renews !== false) timers.push(clock.after(renewInMs, () => void renew()));
   };
   schedule(length / 3);
-  return { id: terms.id, fence: terms.fence, signal: controller.signal, check, lose, stop };
+  const { id, fence, maxDurationMs } = terms;
+  return { id, fence, signal: controller.signal, maxDurationMs, check, lose, stop };
 }

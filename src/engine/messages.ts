@@ -1,3 +1,4 @@
+import { ownerOf, sealPayload } from "../core/cipher.ts";
 import { encodeValue } from "../core/codec.ts";
 import { usableCorrelation } from "../core/correlation.ts";
 import type { NewEntry } from "../core/entry.ts";
@@ -21,7 +22,7 @@ export interface Sender extends Pick<NewMessage, "tenant" | "client" | "entryId"
 /** An entry as the sender of messages; its stored context is opened. */
 export function entrySender({ cipher }: EngineContext, entry: NewEntry): Sender {
   const { id, seed, tenant, client, correlation } = entry;
-  const declared = () => (entry.context === null ? null : cipher.open(id, "context", entry.context));
+  const declared = () => (entry.context === null ? null : cipher.open(ownerOf(id, tenant), "context", entry.context));
   return { id, seed, tenant, client, correlation, entryId: id, declared };
 }
 
@@ -45,14 +46,14 @@ export function messagesFrom(context: EngineContext, sender: Sender, recoveryPoi
     return {
       id,
       topic,
-      payload: text,
+      payload: sealPayload(context.cipher, { id, tenant: sender.tenant }, text),
       key: options.key ?? null,
       orderBy: options.orderBy ?? null,
       delayMs: options.delayMs ?? 0,
       tenant: sender.tenant,
       client: sender.client,
       entryId: sender.entryId,
-      context: declared === null ? null : context.cipher.seal(new TextEncoder().encode(id), "message", declared),
+      context: declared === null ? null : context.cipher.seal(ownerOf(id, sender.tenant), "message", declared),
       correlation: usableCorrelation(sender.correlation),
     };
   };

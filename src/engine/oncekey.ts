@@ -25,10 +25,12 @@ import { checkMessageSettings } from "./messages.ts";
 import type { Engine, Operation } from "./operation.ts";
 import { withPoints } from "./points.ts";
 import { createRegistry } from "./registry.ts";
-import type { RunResult } from "./run-result.ts";
+import { inMemory, type RunResult } from "./run-result.ts";
 import { type OncekeyOptions, settingsOf } from "./settings.ts";
 import { createSharing } from "./sharing.ts";
+import { checkStorageSettings } from "./storage-check.ts";
 import type { Instance } from "./sweeping.ts";
+import { executeWithin } from "./within.ts";
 
 /** An instance: operations are defined on it, then bound to routes, queues, or run directly. */
 export interface Oncekey<Tx> extends Instance {
@@ -40,8 +42,11 @@ export interface Oncekey<Tx> extends Instance {
   phases<const S extends InputSchemas = Record<never, never>>(definition: PhasesDefinition<Tx, S>): Operation<"phases">;
   /** Defines an operation around an existing handler, which the binding supplies. */
   capture<const S extends InputSchemas = Record<never, never>>(definition: CaptureDefinition<S>): Operation<"capture">;
-  /** Runs an operation without HTTP: a union, never an answer. Raises what the handler threw, and `idempotency_request_invalid`. */
-  run(operation: Operation<"transaction" | "phases">, request: DirectRun): Promise<RunResult>;
+  /**
+   * Runs an operation without HTTP: a union, never an answer. Raises what the handler threw, `idempotency_request_invalid`,
+   * and `oncekey_transaction_unusable` for a `transaction` that was handed in and cannot be used.
+   */
+  run(operation: Operation<"transaction" | "phases">, request: DirectRun<Tx>): Promise<RunResult>;
   /**
    * Takes one delivery of a queue message or webhook in: runs the handler in the transaction that remembers the delivery,
    * unless it is remembered already. Raises what the handler threw (rolled back), and `oncekey_delivery_invalid`.
@@ -97,7 +102,11 @@ export function createOncekey<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
     async run(operation, request) {
       lifecycle.admit();
       refuseCapture(operation);
-      return engine.execute(operation, directRequest(context, registry.known(operation), request));
+      const known = registry.known(operation);
+      const asked = directRequest(context, known, request);
+      const { transaction } = request;
+      if (transaction === undefined) return inMemory(await engine.execute(operation, asked));
+      return inMemory(await lifecycle.tracked(() => executeWithin(context, known, asked, transaction)));
     },
     consume: (delivery, handler, consuming = {}) =>
       lifecycle.tracked(() => consume(context, delivery, handler as never, consuming)),
@@ -110,6 +119,7 @@ export function createOncekey<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
       checkTimes(context.settings);
       checkMessageSettings(context.settings);
       checkStore(context.store);
+      checkStorageSettings(context.settings, context.store.traits, registry.all());
       registry.check(context);
       await context.store.start();
       warnOfCaptures(registry.all());

@@ -3,7 +3,7 @@ import type { FingerprintRing } from "../core/fingerprint.ts";
 import type { InputSchemas } from "../core/input.ts";
 import type { OperationOptions } from "./definition.ts";
 import type { OperationRequest } from "./request.ts";
-import type { RunResult } from "./run-result.ts";
+import type { AnyResult } from "./run-result.ts";
 import type { Settings } from "./settings.ts";
 
 /** A registered operation, to be bound to a route, a queue, or run directly. Opaque: made by `once.transaction` and friends. */
@@ -27,7 +27,7 @@ export interface Engine {
    * handler threw (nothing was stored), `oncekey_not_started`, `oncekey_closed`, and `idempotency_request_invalid` from
    * `request.input()` where the key is new.
    */
-  execute(operation: Operation, request: OperationRequest): Promise<RunResult>;
+  execute(operation: Operation, request: OperationRequest): Promise<AnyResult>;
   /** Called by an adapter when it binds an operation; raises `oncekey_operation_unknown` for a foreign one. */
   bound(operation: Operation, binding: { readonly requiresKey: boolean }): void;
 }

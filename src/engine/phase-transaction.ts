@@ -1,7 +1,7 @@
 import { type Session, TransactionAbandoned } from "../core/store.ts";
 import { orAbandoned } from "./abandon.ts";
 import type { Attempt } from "./attempt.ts";
-import { transactionLimits } from "./context.ts";
+import { limitsOf } from "./context.ts";
 import { LeaseLost } from "./lease.ts";
 import { uncontended } from "./uncontended.ts";
 
@@ -11,8 +11,8 @@ export async function inTransaction<T>(
   name: string,
   body: (session: Session<unknown>) => Promise<T>,
 ): Promise<T> {
-  const { context, operation, lease } = attempt;
-  const limits = transactionLimits(context, operation);
+  const { context, lease } = attempt;
+  const limits = limitsOf(context, lease.maxDurationMs);
   try {
     return await uncontended(context, async () => {
       const value = await context.store.transaction(async (session) => {

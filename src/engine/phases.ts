@@ -19,7 +19,7 @@ import { originOf } from "./origin.ts";
 import { inTransaction } from "./phase-transaction.ts";
 import type { OperationRequest } from "./request.ts";
 import { stepOf } from "./step.ts";
-import { openContext, openInput, sealContext, sealInput } from "./stored-values.ts";
+import { openContext, openInput, openRecord, sealContext, sealInput, sealRecord } from "./stored-values.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 type AnyDefinition = PhasesDefinition<unknown, Record<never, never>>;
@@ -37,7 +37,7 @@ export async function claimPhases(
     input: encoded === null ? null : sealInput(context, request, encoded),
     context: sealContext(context, request),
   });
-  const owned = await claimNew(context, operation, draft);
+  const owned = await claimNew(context, operation, draft, request);
   // First run and resume must see the same input, so the first run takes it through the codec too.
   const seen = encoded === null ? input : decodeValue(encoded);
   return owned === null ? { kind: "again" } : runOwned(context, operation, owned, () => seen);
@@ -51,7 +51,7 @@ export async function resumePhases(
   entry: StoredEntry,
 ): Promise<Turn> {
   const given = entry.input === null ? await request.input() : undefined;
-  const owned = await claimAbandoned(context, operation, entry);
+  const owned = await claimAbandoned(context, operation, entry, request);
   return owned === null ? { kind: "again" } : resumeOwned(context, operation, owned, entry.state, given);
 }
 
@@ -157,23 +157,23 @@ function begun<T>(attempt: Attempt, step: Promise<T>): Promise<T> {
 }
 
 function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>) => Promise<T>): Promise<T> {
-  const recorded = (value: Uint8Array) => decodeValue(value) as T;
+  const { lease } = attempt;
   return step(
     attempt,
     "phase",
     name,
-    (record) => recorded(record.value),
+    (record) => decodeValue(openRecord(attempt.context, lease.id, record.value)) as T,
     async () => {
-      const { position, lease } = attempt;
-      return recorded(
-        await inTransaction(attempt, name, async (session) => {
-          const value = phaseValue(name, await run(stepOf(attempt.context, session, attempt.entry, name)));
-          lease.check();
-          const kept = await session.recordPhase(lease.id, lease.fence, { position, kind: "phase", name, value });
-          if (!kept) throw new LeaseLost("another attempt took over");
-          return value;
-        }),
-      );
+      const { position } = attempt;
+      const encoded = await inTransaction(attempt, name, async (session) => {
+        const given = phaseValue(name, await run(stepOf(attempt.context, session, attempt.entry, name)));
+        const value = sealRecord(attempt.context, lease.id, given);
+        lease.check();
+        const kept = await session.recordPhase(lease.id, lease.fence, { position, kind: "phase", name, value });
+        if (!kept) throw new LeaseLost("another attempt took over");
+        return given;
+      });
+      return decodeValue(encoded) as T;
     },
   );
 }
@@ -195,19 +195,21 @@ async function call(
   options: CallOptions<unknown, unknown>,
   prepare?: Prepare,
 ): Promise<unknown> {
+  const { lease, context } = attempt;
   checkCall(name, options);
   return step(
     attempt,
     "call",
     name,
-    (record) => decodeValue(record.value),
+    (record) => decodeValue(openRecord(context, lease.id, record.value)),
     async () => {
-      const { position, lease, context } = attempt;
-      const value = encodeValue(await makeCall(attempt, name, options, prepare));
+      const { position } = attempt;
+      const encoded = encodeValue(await makeCall(attempt, name, options, prepare));
+      const value = sealRecord(context, lease.id, encoded);
       const kept = await context.store.recordCall(lease.id, lease.fence, { position, kind: "call", name, value });
       if (!kept) throw new LeaseLost("another attempt took over");
       settleIntent(attempt, name);
-      return decodeValue(value);
+      return decodeValue(encoded);
     },
   );
 }

@@ -8,6 +8,7 @@ import { leaseLength } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import { originOf } from "./origin.ts";
 import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
+import { openOutcome } from "./stored-outcome.ts";
 import { openContext } from "./stored-values.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -157,9 +158,9 @@ async function settled(
   context: EngineContext,
   operation: Operation,
   { lease }: Owned,
-  { state, outcome }: SettledResponse,
+  found: SettledResponse,
 ): Promise<Turn> {
-  await context.store.complete(lease.id, lease.fence, completionOf(context, operation, state, outcome));
+  await context.store.complete(lease.id, lease.fence, await completionOf(context, operation, lease.id, found));
   return { kind: "again" };
 }
 
@@ -176,6 +177,6 @@ async function stillUnknown(
   // Before that time the same answer would be as worthless again; it counts from the end of this asking's own lease.
   const sweepInMs = why === NOT_YET ? Math.max(restMs, leaseOf(context, operation) + quietMs) : restMs;
   await context.store.markUnknown(lease.id, lease.fence, { reason, provisional: null, sweepInMs, quietMs });
-  const provisional = entry.outcome;
+  const provisional = entry.outcome === null ? null : await openOutcome(context, entry.id, entry.outcome);
   return done({ kind: "unknown", state: "needs_recovery", reason, provisional, retryAfterMs: UNKNOWN_RETRY_MS });
 }

@@ -4,19 +4,21 @@ import { sameDigest } from "../core/fingerprint.ts";
 import type { ConsumeResult } from "./arrival.ts";
 import type { ConsumeRules } from "./consume-rules.ts";
 import type { EngineContext } from "./context.ts";
+import { openDelivery } from "./stored-values.ts";
 
-/** What a duplicate of a remembered delivery gives. */
+/** What a duplicate of a remembered delivery gives. Raises what opening its value raises. */
 export function remembered<Value>(
-  { receivedAt, value }: KnownDelivery,
+  context: EngineContext,
+  { digest, receivedAt, value }: KnownDelivery,
   { onDuplicate }: ConsumeRules,
   { possibleResend }: { readonly possibleResend: boolean },
 ): ConsumeResult<Value> {
   if (onDuplicate === "reject") return { kind: possibleResend ? "duplicate" : "rejected", receivedAt };
   if (onDuplicate === "acknowledge" || value === null || isAuthorship(value)) return { kind: "duplicate", receivedAt };
-  return { kind: "replayed", value: decodeValue(value) as Value, receivedAt };
+  return { kind: "replayed", value: decodeValue(openDelivery(context, digest, value)) as Value, receivedAt };
 }
 
-/** What a handler gave, and what of it is kept. */
+/** What a handler gave, and what of it is kept; still to be sealed for each delivery. */
 export interface Kept<Value> {
   readonly value: Value;
   readonly bytes: Uint8Array | null;

@@ -1,6 +1,6 @@
 import type { RequestProof } from "../core/fingerprint.ts";
 import type { Identity } from "../core/identity.ts";
-import type { Outcome } from "../core/outcome.ts";
+import type { AnyOutcome } from "../core/outcome.ts";
 
 /** One request for an operation, as the engine takes it: from a binding (HTTP, queue) or from `once.run`. */
 export interface OperationRequest {
@@ -17,6 +17,11 @@ export interface OperationRequest {
   readonly correlation?: string | null;
   /** How long a duplicate of a running request may wait for its outcome, in milliseconds. */
   readonly waitMs: number;
+  /**
+   * How long the host will still let this request go on (a cloud function's remaining time), in milliseconds, asked
+   * directly before a run begins. The run ends by then: 0 or less begins none. Default: no end but the operation's own.
+   */
+  readonly remainingMs?: (() => number) | undefined;
   /** The existing handler of a `capture` operation; absent for the other kinds. */
   readonly handler?: CapturedHandler;
 }
@@ -25,4 +30,4 @@ export interface OperationRequest {
  * Runs an existing handler and resolves with all it answered, headers unfiltered, before a byte of it was sent. Rejects
  * when the handler threw. The signal aborts when the lease or the time of the operation is lost.
  */
-export type CapturedHandler = (signal: AbortSignal) => Promise<Outcome>;
+export type CapturedHandler = (signal: AbortSignal) => Promise<AnyOutcome>;

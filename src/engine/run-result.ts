@@ -1,15 +1,15 @@
 import type { EntryState } from "../core/entry.ts";
-import type { Outcome } from "../core/outcome.ts";
+import { type AnyOutcome, bytesOf, isInMemory, type Outcome, type OutcomeBody } from "../core/outcome.ts";
 
 /**
  * What a run gave. `completed` and `replayed` carry the outcome; every other kind says why there is none, and (where it
  * makes sense to come back with the same key) after how long. A throw of the handler is not a result: it is raised.
  */
-export type RunResult =
+export type RunResult<Body extends OutcomeBody = Uint8Array> =
   /** This call carried the operation out. The outcome here has all the handler's headers; only the allowed ones are stored. */
-  | { readonly kind: "completed"; readonly outcome: Outcome }
+  | { readonly kind: "completed"; readonly outcome: Outcome<Body> }
   /** An earlier or concurrent call did; this is its outcome, byte for byte. */
-  | { readonly kind: "replayed"; readonly outcome: Outcome }
+  | { readonly kind: "replayed"; readonly outcome: Outcome<Body> }
   /** The key belongs to another request. Nothing was run or changed. */
   | { readonly kind: "mismatch"; readonly state: EntryState }
   /** The first request still runs (or runs again after a crash). */
@@ -19,7 +19,7 @@ export type RunResult =
       readonly kind: "unknown";
       readonly state: EntryState;
       readonly reason: string;
-      readonly provisional: Outcome | null;
+      readonly provisional: Outcome<Body> | null;
       readonly retryAfterMs: number;
     }
   /** Carried out; the answer is no longer kept. */
@@ -35,8 +35,24 @@ export type RunResult =
   /** The store cannot be reached. What was committed before is kept, an open transaction was rolled back. */
   | { readonly kind: "store_unavailable"; readonly retryAfterMs: number }
   /** A captured handler answered "not begun" (such as 429): its answer was sent, nothing is stored, the key is free. */
-  | { readonly kind: "not_begun"; readonly outcome: Outcome }
+  | { readonly kind: "not_begun"; readonly outcome: Outcome<Body> }
   /** A captured handler answered 5xx: nobody knows what it did. Its answer was kept, as provisional. */
-  | { readonly kind: "provisional"; readonly outcome: Outcome }
+  | { readonly kind: "provisional"; readonly outcome: Outcome<Body> }
   /** The store was down and the operation says `onStoreDown: "run"`: the handler ran without any protection. */
-  | { readonly kind: "unprotected"; readonly outcome: Outcome };
+  | { readonly kind: "unprotected"; readonly outcome: Outcome<Body> };
+
+/** What the engine gives to bindings, which can send long bodies. */
+export type AnyResult = RunResult<OutcomeBody>;
+
+/** The result with its body in memory; a long one is read and let go of. */
+export async function inMemory(result: AnyResult): Promise<RunResult> {
+  if ("outcome" in result) return { ...result, outcome: await read(result.outcome) };
+  if (result.kind !== "unknown") return result;
+  return { ...result, provisional: result.provisional === null ? null : await read(result.provisional) };
+}
+
+async function read(outcome: AnyOutcome): Promise<Outcome> {
+  const body = await bytesOf(outcome.body);
+  if (!isInMemory(outcome.body)) await outcome.body.release();
+  return { ...outcome, body };
+}

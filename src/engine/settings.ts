@@ -1,3 +1,4 @@
+import type { BodyStore } from "../core/body-store.ts";
 import type { EncryptionKey } from "../core/cipher.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { FingerprintSecret } from "../core/fingerprint.ts";
@@ -26,6 +27,13 @@ export interface OncekeyOptions<Tx> {
   readonly maxWaiters?: number;
   /** Largest request body in bytes. Default 1,048,576. */
   readonly maxBodyBytes?: number;
+  /** Longest answer of a captured handler in bytes; a longer one is refused, its key needs recovery. Default 67,108,864. */
+  readonly maxAnswerBytes?: number;
+  /**
+   * What the answers of captured handlers may hold in memory together while they are recorded, in bytes; what goes beyond,
+   * or is longer than 256 KiB, waits in temporary files without a name. Default 67,108,864.
+   */
+  readonly maxRecordingBytes?: number;
   /** Longest accepted key in characters. Default 255. */
   readonly maxKeyLength?: number;
   /** `digest`: store only the key's digest and a prefix, where keys may hold personal data. Default `raw`. */
@@ -34,8 +42,22 @@ export interface OncekeyOptions<Tx> {
   readonly publishRetention?: boolean;
   /** HMAC secrets for fingerprints, newest first. Default: plain SHA-256. */
   readonly fingerprintSecrets?: readonly FingerprintSecret[];
-  /** AES-256 keys, newest first, for the input and context that are stored for resumes. Default: stored as they are. */
+  /**
+   * AES-256 keys, newest first, for all that is stored of what clients sent, operations gave and other systems answered.
+   * Default: stored as it is.
+   */
   readonly encryptionKeys?: readonly EncryptionKey[];
+  /**
+   * Longest body of an answer that is kept in the entry's row, in bytes. Without a `bodyStore` a longer one is not kept:
+   * retries hear that the operation was carried out, and no more. Default 1,048,576.
+   */
+  readonly maxStoredBodyBytes?: number;
+  /** Compresses bodies from 1 KiB where that saves an eighth; older releases cannot read these. Default true. */
+  readonly compressBodies?: boolean;
+  /** Where bodies lie that are too long for a row: `fileBodyStore`, `s3BodyStore`. Default `null`: nowhere. */
+  readonly bodyStore?: BodyStore | null;
+  /** With a `bodyStore`: longer bodies go there, in bytes. Default 262,144. */
+  readonly bodyThresholdBytes?: number;
   /** The topics that may be sent: exact names, or prefixes that end in `*`. Default: any. */
   readonly topics?: readonly string[];
   /** Largest payload of a message in bytes of JSON. Default 262,144, what the strictest queues take. */
@@ -72,11 +94,17 @@ export const DEFAULTS: Settings = {
   maxWaitersPerKey: 100,
   maxWaiters: 1_000,
   maxBodyBytes: 1_048_576,
+  maxAnswerBytes: 67_108_864,
+  maxRecordingBytes: 67_108_864,
   maxKeyLength: 255,
   storedKey: "raw",
   publishRetention: false,
   fingerprintSecrets: [],
   encryptionKeys: [],
+  maxStoredBodyBytes: 1_048_576,
+  compressBodies: true,
+  bodyStore: null,
+  bodyThresholdBytes: 262_144,
   topics: ["*"],
   maxMessageBytes: 262_144,
   onError: printError,

@@ -1,15 +1,16 @@
 import type { Completion } from "../core/completion.ts";
 import { OncekeyError } from "../core/errors.ts";
-import type { Outcome } from "../core/outcome.ts";
+import type { AnyOutcome } from "../core/outcome.ts";
 import { headerAllowlist, isSendable, storableHeaders } from "../core/outcome.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
 import { type EngineContext, keeping } from "./context.ts";
 import type { Operation } from "./operation.ts";
+import { storeOutcome } from "./stored-outcome.ts";
 
 /** What a handler's return value means. */
 export interface SettledResponse {
   /** With all the headers the handler set. */
-  readonly outcome: Outcome;
+  readonly outcome: AnyOutcome;
   readonly state: "succeeded" | "failed";
   /** The business rows must be rolled back before the outcome is stored. */
   readonly rollsBack: boolean;
@@ -44,23 +45,24 @@ export function settleResponse(returned: OperationResponse | Rejection): Settled
   return { outcome: outcomeOf(returned), state: "succeeded", rollsBack: false };
 }
 
-/** What is stored of an outcome: the allowed headers only. */
-export function completionOf(
+/** What is stored of an outcome of the entry `id`: the allowed headers only. Raises as {@link storeOutcome}. */
+export async function completionOf(
   context: EngineContext,
   operation: Operation,
-  state: "succeeded" | "failed",
-  outcome: Outcome,
-): Completion {
-  return { state, outcome: storedForm(operation, outcome), ...keeping(context, operation) };
+  id: Uint8Array,
+  { state, outcome }: Pick<SettledResponse, "state" | "outcome">,
+): Promise<Completion> {
+  const stored = await storeOutcome(context, operation, id, storedForm(operation, outcome));
+  return { state, outcome: stored, ...keeping(context, operation) };
 }
 
 /** The outcome as every later retry will see it. */
-export function storedForm(operation: Operation, outcome: Outcome): Outcome {
+export function storedForm(operation: Operation, outcome: AnyOutcome): AnyOutcome {
   const allowed = headerAllowlist(operation.definition.replayHeaders);
   return { ...outcome, headers: storableHeaders(outcome.headers, allowed) };
 }
 
-function outcomeOf({ status, headers, body }: OperationResponse): Outcome {
+function outcomeOf({ status, headers, body }: OperationResponse): AnyOutcome {
   if (status < 200 || status > 599 || !headers.every(isSendable)) {
     throw new OncekeyError(
       "oncekey_response_invalid",

@@ -1,15 +1,15 @@
 import type { Clock } from "../core/clock.ts";
-import type { RunResult } from "./run-result.ts";
+import type { AnyResult } from "./run-result.ts";
 
 /** A run of this process that exact duplicates can wait for. */
 interface SharedRun {
-  readonly promise: Promise<RunResult>;
+  readonly promise: Promise<AnyResult>;
   waiters: number;
 }
 
 /** What joining a run of this process gave. */
 export type Joined =
-  | { readonly kind: "result"; readonly result: RunResult }
+  | { readonly kind: "result"; readonly result: AnyResult }
   | { readonly kind: "timeout" }
   | { readonly kind: "crowded" };
 
@@ -18,7 +18,7 @@ export interface Sharing {
   /** The running leader of exactly this request, or `undefined`. */
   running(shareKey: string): SharedRun | undefined;
   /** Makes the caller's run the leader until it settles. */
-  lead(shareKey: string, run: () => Promise<RunResult>): Promise<RunResult>;
+  lead(shareKey: string, run: () => Promise<AnyResult>): Promise<AnyResult>;
   /** Waits for a leader's result, holding no connection. */
   join(run: SharedRun, timeoutMs: number): Promise<Joined>;
   /** A place among the waiters of an identity, for who polls; `null` where there is none left. */
@@ -87,7 +87,7 @@ export function createSharing(clock: Clock, limits: SharingLimits): Sharing {
 
 const hex = (id: Uint8Array): string => Buffer.from(id).toString("hex");
 
-function within(clock: Clock, promise: Promise<RunResult>, timeoutMs: number): Promise<Joined> {
+function within(clock: Clock, promise: Promise<AnyResult>, timeoutMs: number): Promise<Joined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(timeoutMs, () => resolve({ kind: "timeout" }));
     promise.then((result) => resolve({ kind: "result", result }), reject).finally(cancel);

@@ -1,9 +1,8 @@
 import { decide, type NewEntry } from "../core/entry.ts";
 import { matchRequest, sameDigest } from "../core/fingerprint.ts";
-import type { Outcome } from "../core/outcome.ts";
 import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
 import { withinTime } from "./abandon.ts";
-import { done, draftEntry, type EngineContext, maxDurationOf, type Turn, transactionLimits } from "./context.ts";
+import { done, draftEntry, type EngineContext, limitsOf, runTimeOf, type Turn } from "./context.ts";
 import type { TransactionDefinition } from "./definition.ts";
 import { failureResult } from "./failures.ts";
 import { declaredContext, entrySender } from "./messages.ts";
@@ -12,6 +11,7 @@ import { originOf } from "./origin.ts";
 import type { OperationRequest } from "./request.ts";
 import { completionOf, RollBackRejection, type SettledResponse, settleResponse } from "./settled-response.ts";
 import { stepOf } from "./step.ts";
+import { openOutcome } from "./stored-outcome.ts";
 import { uncontended } from "./uncontended.ts";
 
 /** One transaction's worth of work: everything it needs, and the entry it will insert. */
@@ -38,8 +38,11 @@ export async function runTransaction(
   context: EngineContext,
   operation: Operation,
   request: OperationRequest,
+  untilSettled = uncontended,
 ): Promise<Turn> {
   const { proof } = request;
+  // Before a connection is taken, and again below: locks may have been waited for.
+  runTimeOf(operation, request);
   const work: Work = {
     context,
     operation,
@@ -49,7 +52,7 @@ export async function runTransaction(
     lockDigest: await proof.fingerprint(proof.ring.lockForm(proof.compare)),
   };
   try {
-    return await uncontended(context, () => attempt(work, (session) => runHandler(work, session)));
+    return await untilSettled(context, () => attempt(work, (session) => runHandler(work, session)));
   } catch (error) {
     return failed(work, error);
   }
@@ -81,7 +84,7 @@ async function attempt(work: Work, handle: (session: Session<unknown>) => Promis
 /** Takes the locks and makes sure that the identity is free, or leaves. */
 async function own(work: Work, session: Session<unknown>): Promise<void> {
   const { context, operation, request, lockDigest } = work;
-  const lock = await session.lock(request.identity.id, lockDigest, transactionLimits(context, operation));
+  const lock = await session.lock(request.identity.id, lockDigest, limitsOf(context, runTimeOf(operation, request)));
   if (lock === "busy") throw new LeaveTransaction({ kind: "wait", retryAfterMs: 1_000 });
   if (lock === "mismatch") throw new LeaveTransaction({ kind: "suspect" });
   const entry = await session.read(request.identity.id);
@@ -93,7 +96,7 @@ async function own(work: Work, session: Session<unknown>): Promise<void> {
 }
 
 async function insertOutcome(work: Work, session: Session<unknown>, settled: SettledResponse): Promise<void> {
-  const completion = completionOf(work.context, work.operation, settled.state, settled.outcome);
+  const completion = await completionOf(work.context, work.operation, work.draft.id, settled);
   await session.insertFinished(work.draft, completion);
 }
 
@@ -113,7 +116,7 @@ async function runHandler(work: Work, session: Session<unknown>): Promise<Settle
   const sender = { ...entrySender(context, draft), declared: () => declaredContext(request.context) };
   const step = stepOf(context, session, draft, "transaction", sender);
   const running = (signal: AbortSignal) => run({ ...step, ...originOf(draft), input: input as never, signal });
-  return settleResponse(await withinTime(context, maxDurationOf(operation), running));
+  return settleResponse(await withinTime(context, runTimeOf(operation, request), running));
 }
 
 /** What an attempt's failure means, after asking the store where asking helps. */
@@ -132,7 +135,7 @@ async function afterLostCommit(work: Work, error: StoreFailure): Promise<Turn> {
   const lost = done(failureResult(error) as { kind: "commit_unknown"; retryAfterMs: number });
   const entry = await work.context.store.read(work.request.identity.id).catch(() => null);
   if (entry === null) return lost;
-  return sameDigest(entry.fence, work.draft.fence) && entry.outcome !== null
-    ? done({ kind: "completed", outcome: entry.outcome as Outcome })
-    : { kind: "again" };
+  const ours = sameDigest(entry.fence, work.draft.fence) && entry.outcome !== null;
+  const outcome = ours ? await openOutcome(work.context, entry.id, entry.outcome) : null;
+  return outcome === null ? { kind: "again" } : done({ kind: "completed", outcome });
 }

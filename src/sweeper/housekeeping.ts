@@ -1,3 +1,4 @@
+import { removeBody, TookTooLong } from "../engine/stored-body.ts";
 import type { SweepAccess, SweepJob } from "../engine/sweeping.ts";
 
 /** Notes which operations this process can take up, so that operators see what nobody can. */
@@ -38,4 +39,40 @@ export async function purge({ context }: SweepAccess, batch: number): Promise<Pu
   const purged = await context.store.purge(batch);
   const purgedDeliveries = await context.store.purgeDeliveries(batch);
   return { purged, purgedDeliveries, more: purged >= batch || purgedDeliveries >= batch };
+}
+
+/** How many bodies one pass removed from the body store, and whether there may be more. */
+export interface Removed {
+  readonly removedBodies: number;
+  readonly more: boolean;
+}
+
+/** When a body is looked at again that could not be removed, or whose sweeper died. */
+const AGAIN_MS = 600_000;
+
+/**
+ * Removes at most `batch` bodies from the body store that no entry points at. One that fails is told of and stays noted;
+ * so do those behind one that hangs, and those that are left when the signal aborts.
+ */
+export async function removeBodies({ context }: SweepAccess, batch: number, signal?: AbortSignal): Promise<Removed> {
+  const { bodies } = context.store;
+  const { bodyStore, onError } = context.settings;
+  if (bodyStore === null) return { removedBodies: 0, more: false };
+  const due = await bodies.due(batch, AGAIN_MS);
+  const done = due.filter(({ inUse }) => inUse).map(({ pointer }) => pointer);
+  let removedBodies = 0;
+  for (const { pointer, inUse } of due) {
+    if (inUse) continue;
+    try {
+      await removeBody(context, bodyStore, pointer, signal);
+      done.push(pointer);
+      removedBodies++;
+    } catch (error) {
+      if (signal?.aborted === true) break;
+      onError(error, { operation: "sweeper", at: `remove from the body store (${bodyStore.name})` });
+      if (error instanceof TookTooLong) break;
+    }
+  }
+  if (done.length > 0) await bodies.strike(done);
+  return { removedBodies, more: due.length >= batch && done.length > 0 };
 }

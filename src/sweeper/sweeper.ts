@@ -1,6 +1,6 @@
 import { OncekeyError } from "../core/errors.ts";
 import { type Instance, type SweepAccess, type SweepJob, type Swept, sweepJobs } from "../engine/sweeping.ts";
-import { announce, markLapsed, purge } from "./housekeeping.ts";
+import { announce, markLapsed, purge, removeBodies } from "./housekeeping.ts";
 import { loop, type Step } from "./loop.ts";
 import { createPlaces, type Places } from "./places.ts";
 
@@ -36,6 +36,8 @@ export interface SweepReport {
   readonly purged: number;
   /** Deliveries of the inbox that need not be remembered any more. */
   readonly purgedDeliveries: number;
+  /** Bodies that no entry points at any more: removed from the body store. */
+  readonly removedBodies: number;
 }
 
 /** Continues what nobody continues, and deletes what has expired. Any number may run beside each other. */
@@ -51,6 +53,9 @@ export interface Sweeper {
 
 /** Operators are shown what no sweeper has announced within the last minute. */
 const ANNOUNCE_EVERY_MS = 10_000;
+
+/** Nobody waits for a body to be removed. */
+const BODIES_EVERY_MS = 10_000;
 
 type Options = Required<SweeperOptions>;
 type Counts = Record<Swept, number>;
@@ -75,12 +80,13 @@ async function runOnce(access: SweepAccess, jobs: readonly SweepJob[], options: 
   const { counts, workers } = placesOf(access, jobs, options);
   await announce(access, jobs);
   // Beside each other: a slow resume must not hold up the rest.
-  const [{ marked }, { purged, purgedDeliveries }] = await Promise.all([
+  const [{ marked }, { purged, purgedDeliveries }, { removedBodies }] = await Promise.all([
     markLapsed(access, jobs, options.batch),
     purge(access, options.batch),
+    removeBodies(access, options.batch),
     ...workers.map((places) => workOnce(places, options.batch)),
   ] as const);
-  return { ...counts, marked, purged, purgedDeliveries };
+  return { ...counts, marked, purged, purgedDeliveries, removedBodies };
 }
 
 async function workOnce(places: Places, batch: number): Promise<void> {
@@ -110,6 +116,10 @@ async function run(
     loop(access, "announce", signal, () => announce(access, jobs).then(() => "nothing"), announced),
     loop(access, "mark", signal, () => markLapsed(access, jobs, batch).then(said), pauses),
     loop(access, "purge", signal, () => purge(access, batch).then(said), pauses),
+    loop(access, "remove bodies", signal, () => removeBodies(access, batch, signal).then(said), {
+      nothingMs: Math.max(intervalMs, BODIES_EVERY_MS),
+      moreMs: purgePauseMs,
+    }),
   ]);
   await Promise.all(workers.map((places) => places.leave(graceMs)));
 }

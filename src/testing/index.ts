@@ -1,4 +1,5 @@
 export * from "./adapter-suite.ts";
+export * from "./body-suite.ts";
 export * from "./crash-points.ts";
 export * from "./driver-suite.ts";
 export * from "./fake-clock.ts";

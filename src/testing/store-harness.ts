@@ -8,6 +8,7 @@ import type { ClaimedMessage, MessageClaim } from "../core/outbox.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { Resolution } from "../core/resolution.ts";
 import type { SeenEntry, Store, SweepTarget, TransactionLimits, UnknownMark } from "../core/store.ts";
+import { encodeContent, type StoredOutcome } from "../core/stored-outcome.ts";
 import type { SuiteCase, SuiteHarness } from "./suite.ts";
 
 export { rolledBack, settledRace, whileOpen } from "./store-open.ts";
@@ -31,8 +32,8 @@ export interface StoreHarness<Tx = unknown> extends SuiteHarness {
   /**
    * Lets time pass for the store: moves its clock, or shifts every stored instant back by as much: of entries (created_at,
    * lease_until, not_before, completed_at, expires_at, tombstone_until, sweep_at, settles_at), intents (started_at,
-   * settles_at), messages (created_at, available_at, delivered_at), deliveries (received_at, expires_at) and announced
-   * targets (seen_at). Called only while no transaction is open.
+   * settles_at), messages (created_at, available_at, delivered_at), deliveries (received_at, expires_at), announced
+   * targets (seen_at) and noted bodies (check_at). Called only while no transaction is open.
    */
   advance(ms: number): Promise<void>;
 }
@@ -138,9 +139,10 @@ export function seen(entry: StoredEntry): SeenEntry {
 }
 
 /** An outcome of 201 with a small body. */
-export function outcomeOf(overrides: Partial<Outcome> = {}): Outcome {
+export function outcomeOf({ status = 201, ...overrides }: Partial<Outcome> = {}): StoredOutcome {
   const body = new TextEncoder().encode('{"id":"inv_1"}');
-  return { status: 201, headers: [["content-type", "application/json"]], body, ...overrides };
+  const headers: Outcome["headers"] = [["content-type", "application/json"]];
+  return { status, content: encodeContent({ headers, body, ...overrides }), pointer: null };
 }
 
 /** A success kept for an hour, without tombstone. */

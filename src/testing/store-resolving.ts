@@ -178,7 +178,7 @@ export const resolving: readonly StoreCase[] = [
         assert.equal(await store.complete(id, fence, completionOf()), false);
         const entry = await readEntry(store, id);
         assert.deepEqual([entry.state, entry.outcome?.status, entry.clock.expired], [state, 418, false]);
-        assertBytes(entry.outcome?.body, outcome.body);
+        assertBytes(entry.outcome?.content, outcome.content);
         assertKeptFor(entry, RETENTION_MS);
         assert.deepEqual([entry.clock.sweepInMs, entry.clock.settlesInMs], [null, null]);
         assert.deepEqual(await store.resolve(id, succeeded({ force: true })), { kind: "finished", state });

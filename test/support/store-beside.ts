@@ -18,7 +18,18 @@ const ANNOUNCED = `
   )::text AS value
   FROM oncekey.sweep_target`;
 
-const TABLES = ["intent", "phase", "entry", "outbox", "inbox", "producer", "subject", "sweep_target", "resolution"];
+const TABLES = [
+  "intent",
+  "phase",
+  "entry",
+  "outbox",
+  "inbox",
+  "producer",
+  "subject",
+  "sweep_target",
+  "resolution",
+  "body",
+];
 /** DELETE, not TRUNCATE: it makes no new files, which matters with hundreds of cases. */
 const EMPTY = `WITH ${TABLES.map((table) => `${table} AS (DELETE FROM oncekey.${table})`).join(", ")} SELECT`;
 

@@ -41,11 +41,11 @@ export function newEntry(overrides: Partial<EntryValues> = {}): EntryValues {
   };
 }
 
-/** An outcome of 201 with 200 bytes of body. */
+/** An outcome of 201 with 200 bytes of body, as stores keep it. */
 const outcome = {
   status: 201,
-  headers: [["content-type", "application/json"] as const],
-  body: new Uint8Array(Buffer.from(JSON.stringify({ id: "inv_1", note: "x".repeat(170) }))),
+  content: new Uint8Array(Buffer.from(`\u0001${JSON.stringify({ id: "inv_1", note: "x".repeat(215) })}`)),
+  pointer: null,
 };
 
 /** A success that is kept for an hour. */

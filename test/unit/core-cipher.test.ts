@@ -1,8 +1,20 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Cipher, cipherOf, type EncryptionKey, type SealedPart } from "../../src/core/cipher.ts";
+import { BODY_TAG_LENGTH, newBodyKey, openBody, sealBody } from "../../src/core/body-cipher.ts";
+import {
+  type Cipher,
+  cipherOf,
+  type EncryptionKey,
+  openPayload,
+  ownerOf,
+  payloadSealedUnder,
+  type SealedPart,
+  sealedUnder,
+  sealPayload,
+} from "../../src/core/cipher.ts";
 import { encodeValue } from "../../src/core/codec.ts";
+import { inChunks } from "../support/memory-bodies.ts";
 
 const keyOf = (id: number, fill = id): EncryptionKey => ({ id, key: new Uint8Array(32).fill(fill) });
 const owner = new Uint8Array(32).fill(1);
@@ -89,6 +101,9 @@ describe("what is stored of requests", () => {
   it("does not open under another key of the same id", () => {
     const sealed = cipherOf([keyOf(1)]).seal(owner, "input", plain);
     expect(opensAs(cipherOf([keyOf(1, 9)]), sealed)).toBe("oncekey_store_broken");
+    expect(refusal(() => cipherOf([keyOf(1, 9)]).open(owner, "input", sealed)).message).toContain(
+      "key 1 is not the one",
+    );
   });
 
   it("is left as it is without keys, and what was stored before there were any still opens", () => {
@@ -124,5 +139,95 @@ describe("a ring of encryption keys", () => {
     expect(code).toBe("oncekey_config_invalid");
     expect(message).toMatch(/Nothing was started/);
     expect(message).not.toContain("0123456789abcdef");
+  });
+});
+
+describe("an owner with its tenant", () => {
+  it("differs wherever id or tenant differ, and has a frozen form", () => {
+    const owners = [ownerOf("ab", "c"), ownerOf("a", "bc"), ownerOf("abc", ""), ownerOf(Uint8Array.of(97, 98), "d")];
+    expect(new Set(owners.map((one) => Buffer.from(one).toString("hex"))).size).toBe(4);
+    expect(Buffer.from(ownerOf("ab", "c")).toString("hex")).toBe("0101000000026162010000000163");
+    expect(ownerOf(Uint8Array.of(97, 98), "c")).toEqual(ownerOf("ab", "c"));
+  });
+});
+
+describe("the payload of a message", () => {
+  const json = '{"amount":9007199254740993,"name":"Ž"}';
+  const message = { id: "m1", tenant: "acme" };
+
+  it("is JSON as it is without keys, and text that is no JSON with them", () => {
+    expect(sealPayload(cipherOf([]), message, json)).toBe(json);
+    const sealed = sealPayload(cipherOf([keyOf(3)]), message, json);
+    expect(sealed).toMatch(/^sealed:[\w-]+$/);
+    expect(() => JSON.parse(sealed)).toThrow();
+    expect(openPayload(cipherOf([keyOf(4), keyOf(3)]), message, sealed)).toBe(json);
+    expect(openPayload(cipherOf([keyOf(4)]), message, json)).toBe(json);
+    expect([payloadSealedUnder(sealed), payloadSealedUnder(json)]).toEqual([3, null]);
+  });
+
+  it("opens for no other message and no other tenant, and not once it was changed or cut", () => {
+    const cipher = cipherOf([keyOf(3)]);
+    const sealed = sealPayload(cipher, message, json);
+    const cases = [
+      [{ ...message, id: "m2" }, sealed],
+      [{ ...message, tenant: "globex" }, sealed],
+      [message, sealed.slice(0, -2)],
+      [message, "sealed:"],
+      [message, "sealed:AQID"],
+      [message, `sealed:${Buffer.from(json).toString("base64url")}`],
+    ] as const;
+    for (const [owner, stored] of cases) {
+      expect(refusal(() => openPayload(cipher, owner, stored)).code, stored).toBe("oncekey_store_broken");
+    }
+    expect(refusal(() => openPayload(cipherOf([]), message, sealed)).code).toBe("oncekey_config_invalid");
+  });
+});
+
+it("a stored value tells the key that it is sealed under, and that it is not sealed", () => {
+  expect(sealedUnder(cipherOf([keyOf(9)]).seal(owner, "outcome", plain))).toBe(9);
+  for (const stored of [plain, new Uint8Array(), Uint8Array.of(0x81)]) expect(sealedUnder(stored)).toBeNull();
+});
+
+describe("a body outside of the database", () => {
+  const collect = async (chunks: AsyncIterable<Uint8Array>) => {
+    const all: Uint8Array[] = [];
+    for await (const chunk of chunks) all.push(chunk);
+    return new Uint8Array(Buffer.concat(all));
+  };
+  const key = new Uint8Array(32).fill(5);
+  const sealedOf = (bytes: Uint8Array, id: Uint8Array = owner) => collect(sealBody(key, id, inChunks(bytes, 7)));
+  const openedOf = (sealed: Uint8Array, size: number, id: Uint8Array = owner, under: Uint8Array = key) =>
+    collect(openBody(under, id, inChunks(sealed, size), sealed.length));
+
+  it("opens to the same bytes however it comes in chunks", async () => {
+    for (const length of [0, 1, 15, 16, 17, 1_000]) {
+      const bytes = new Uint8Array(length).map((_, at) => at);
+      const sealed = await sealedOf(bytes);
+      expect(sealed.length).toBe(length + BODY_TAG_LENGTH);
+      for (const size of [1, 5, 16, 17, 2_000]) expect(await openedOf(sealed, size)).toEqual(bytes);
+    }
+  });
+
+  it("does not open for another entry, under another key, once it was changed, or if it is not of its length", async () => {
+    const sealed = await sealedOf(plain);
+    const refused = [
+      openedOf(sealed, 9, new Uint8Array(32).fill(2)),
+      openedOf(sealed, 9, owner, newBodyKey()),
+      ...Array.from(sealed, (_, index) =>
+        openedOf(
+          Uint8Array.from(sealed, (byte, at) => (at === index ? byte ^ 1 : byte)),
+          9,
+        ),
+      ),
+      ...[16, 17, sealed.length - 1].map((length) => openedOf(sealed.subarray(0, length), 9)),
+      collect(openBody(key, owner, inChunks(sealed, 9), sealed.length + 1)),
+      collect(openBody(key, owner, inChunks(sealed, 9), sealed.length - 1)),
+    ];
+    for (const one of refused) await expect(one).rejects.toMatchObject({ code: "oncekey_store_broken" });
+  });
+
+  it("has a frozen form: ciphertext, then the tag", async () => {
+    const stored = "68cd37f1b92140e8afb77ec16778c32ddd215c893efe";
+    expect(Buffer.from(await sealedOf(new TextEncoder().encode("a body"))).toString("hex")).toBe(stored);
   });
 });

@@ -1,5 +1,6 @@
 import type { Recover } from "oncekey";
 import { describe, expect, it } from "vitest";
+import { encodeContent } from "../../src/core/stored-outcome.ts";
 import { type ChargesWorld, chargesWorld, LEASE_MS, type Worker } from "../support/charges.ts";
 import { type Provider, provider } from "../support/provider.ts";
 
@@ -94,7 +95,7 @@ describe("an unanswered call that was given up", () => {
 
   it.each(CASES)("%s, %s its time, find %s: an operator (V14)", async (...one) => {
     const { store, id, time, psp, actor } = await scene(one);
-    const outcome = { status: 402, headers: [], body: new Uint8Array() };
+    const outcome = { status: 402, content: encodeContent({ headers: [], body: new Uint8Array() }), pointer: null };
     const completion = { state: "failed", outcome, retentionMs: 3_600_000, tombstoneMs: 0 } as const;
     const decide = (force: boolean) => {
       const fence = new Uint8Array(16).fill(7);

@@ -3,6 +3,7 @@ import { type MemoryStore, type MemoryTransaction, memoryStore } from "oncekey/m
 import { createSweeper } from "oncekey/sweeper";
 import { fakeClock } from "oncekey/testing";
 import { describe, expect, it } from "vitest";
+import { encodeContent } from "../../src/core/stored-outcome.ts";
 import { chargesWorld, kill, LEASE_MS, sweepFor } from "../support/charges.ts";
 import { gate } from "../support/gate.ts";
 import { provider } from "../support/provider.ts";
@@ -52,7 +53,7 @@ describe("schedules that broke an earlier draft", () => {
     world.psp.script.push("late", "fail", "fail");
     const worker = await world.worker();
     await world.time.advanceUntil(worker.run("k"));
-    const outcome = { status: 402, headers: [], body: new Uint8Array() };
+    const outcome = { status: 402, content: encodeContent({ headers: [], body: new Uint8Array() }), pointer: null };
     const completion = { state: "failed", outcome, retentionMs: MINUTE, tombstoneMs: 0 } as const;
     const decide = (fence: number) =>
       world.store.resolve(world.id(), {

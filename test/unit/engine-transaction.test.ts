@@ -51,6 +51,28 @@ describe("a transaction operation", () => {
     expect(store.messages()).toHaveLength(1);
   });
 
+  it("keeps identity and fingerprint of the request as it came, whatever the handler does to its input", async () => {
+    const store = memoryStore();
+    const once = createOncekey({ store });
+    let runs = 0;
+    const orders = once.transaction({
+      name: "orders.create",
+      version: 1,
+      async run({ input, scope: given }) {
+        runs++;
+        Object.assign(input.body as object, { amount: 6, processed: true });
+        Object.assign(given, { tenant: "globex" });
+        return created("/orders/1", { runs });
+      },
+    });
+    await once.start();
+    const run = (amount: number) => once.run(orders, { scope: { ...scope }, key: "k1", input: { body: { amount } } });
+    expect((await run(5)).kind).toBe("completed");
+    expect((await run(5)).kind).toBe("replayed");
+    expect((await run(6)).kind).toBe("mismatch");
+    expect(runs).toBe(1);
+  });
+
   it("gives 50 concurrent duplicates one execution and one answer", async () => {
     const { run, runs } = await started();
     const results = await Promise.all(Array.from({ length: 50 }, () => run("k1")));

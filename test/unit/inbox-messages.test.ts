@@ -2,7 +2,7 @@ import { createOncekey, currentOrigin, type OncekeyOptions, ok, type Send, sendI
 import { idempotent } from "oncekey/fetch";
 import { type MemoryTransaction, memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
-import { cipherOf } from "../../src/core/cipher.ts";
+import { cipherOf, ownerOf } from "../../src/core/cipher.ts";
 import { decodeValue } from "../../src/core/codec.ts";
 import { requestId, traceParent } from "../../src/core/correlation.ts";
 import { runCaptured } from "../support/captured.ts";
@@ -70,11 +70,13 @@ describe("a message that is sent", () => {
     await run("k", { context: { account: "acct_1" } });
     await runPhases({ context: { account: "acct_1" } });
     const cipher = cipherOf(encryptionKeys);
-    for (const { id, context } of store.messages()) {
+    for (const { id, tenant, context } of store.messages()) {
       const stored = context as Uint8Array;
       expect(Buffer.from(stored).toString("latin1")).not.toContain("acct_1");
-      expect(decodeValue(cipher.open(Buffer.from(id), "message", stored))).toEqual({ account: "acct_1" });
-      expect(() => cipher.open(Buffer.from("another"), "message", stored)).toThrow("cannot be decrypted");
+      expect(decodeValue(cipher.open(ownerOf(id, tenant), "message", stored))).toEqual({ account: "acct_1" });
+      for (const owner of [ownerOf("another", tenant), ownerOf(id, "globex")]) {
+        expect(() => cipher.open(owner, "message", stored)).toThrow("cannot be decrypted");
+      }
     }
   });
 

@@ -238,7 +238,7 @@ describe("memoryStore", () => {
     const store = memoryStore({ clock: () => now });
     const { id, fence } = await claimed(store, 1, { input: bytes(3, 1), context: bytes(3, 2) });
     await store.recordCall(id, fence, { position: 0, kind: "call", name: "authorize", value: bytes(1, 0) });
-    const outcome = { status: 201, headers: [], body: bytes(2, 9) };
+    const outcome = { status: 201, content: bytes(2, 9), pointer: null };
     await store.complete(id, fence, { state: "succeeded", outcome, retentionMs: 100, tombstoneMs: 1_000 });
     now += 100;
     expect(await store.purge(10)).toBe(1);

@@ -2,8 +2,8 @@ import type { Completion } from "../../core/completion.ts";
 import type { EntryState, NewEntry, StoredEntry } from "../../core/entry.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
 import type { Intent, JournalRecord, NewIntent } from "../../core/intent.ts";
-import type { Outcome } from "../../core/outcome.ts";
 import type { SeenEntry, UnknownMark } from "../../core/store.ts";
+import type { StoredOutcome } from "../../core/stored-outcome.ts";
 
 /** An intent with the instant (store clock) at which it was last committed. */
 export interface IntentRow extends NewIntent {
@@ -18,7 +18,7 @@ export interface EntryRow extends NewEntry {
   readonly recoveryPoint: string | null;
   /** Stays once it is set: an entry that ever needed recovery is never deleted by a release. */
   readonly reason: string | null;
-  readonly outcome: Outcome | null;
+  readonly outcome: StoredOutcome | null;
   readonly outcomeGone: boolean;
   readonly createdAt: number;
   readonly leaseUntil: number | null;
@@ -100,7 +100,8 @@ export function completedRow(row: EntryRow, completion: Completion, now: number)
   return {
     ...row,
     state: completion.state,
-    outcome: completion.outcome,
+    outcome: completion.outcome.content === null ? null : completion.outcome,
+    outcomeGone: completion.outcome.content === null,
     leaseUntil: null,
     ...NOT_WAITING,
     completedAt: now,

@@ -3,6 +3,7 @@ import { type Random, systemRandom } from "../../core/random.ts";
 import type { Session, Store, StoreTraits, SweepTarget } from "../../core/store.ts";
 import { type AdvisoryLocks, advisoryLocks } from "./advisory-locks.ts";
 import { knownDeliveries, purgeDeliveries } from "./arrivals.ts";
+import { memoryBodies } from "./bodies.ts";
 import { storedEntry } from "./entry-row.ts";
 import * as steps from "./entry-steps.ts";
 import { memoryOutbox, sendMessage } from "./outbox.ts";
@@ -30,7 +31,9 @@ import {
   type OpenTransaction,
   stageStep,
 } from "./transaction.ts";
+import { memoryWithin } from "./within.ts";
 
+export { fromTransaction, type OpenedTransaction } from "../../core/store.ts";
 export type { MessageRow, ResolutionRow } from "./tables.ts";
 export type { MemoryTransaction } from "./transaction.ts";
 
@@ -77,6 +80,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     ...sweepStatements(tables),
     ...arrivalStatements(tables),
     outbox: memoryOutbox(tables),
+    bodies: memoryBodies(tables),
     ...shown(tables),
   };
 }
@@ -132,10 +136,12 @@ function recordStatements(tables: Tables): Statements<"journal" | "openIntent" |
   };
 }
 
-function transactionStatements(tables: Tables, free: Slots): Statements<"transaction" | "owns" | "send"> {
+function transactionStatements(tables: Tables, free: Slots): Statements<"transaction" | "within" | "owns" | "send"> {
   const locks = advisoryLocks();
   const known = new WeakMap<MemoryTransaction, OpenTransaction>();
+  const { within, ended } = memoryWithin({ tables, locks, opened: (tx) => known.get(tx) });
   return {
+    within,
     async transaction(body) {
       await arrive();
       await free.enter();
@@ -144,6 +150,7 @@ function transactionStatements(tables: Tables, free: Slots): Statements<"transac
       try {
         return await runTransaction(tables, locks, open, body);
       } finally {
+        ended(open);
         free.leave();
       }
     },

@@ -52,9 +52,8 @@ export function purgeEntries(tables: Tables, limit: number): number {
   for (const [key, row] of [...tables.entries]) {
     if (purged === limit) break;
     if (row.expiresAt === null || row.expiresAt > now || tables.locks.isLocked(key)) continue;
-    if (isForgettable(row, now)) putEntry(tables, key, null);
-    else if (row.outcomeGone) continue;
-    else putEntry(tables, key, tombstone(row));
+    if (!isForgettable(row, now) && row.outcomeGone) continue;
+    putEntry(tables, key, isForgettable(row, now) ? null : tombstone(row));
     purged += 1;
   }
   return purged;

@@ -72,6 +72,8 @@ export interface Tables {
   readonly producers: Map<string, ProducerRow>;
   readonly subjects: Map<string, SubjectRow>;
   readonly resolutions: ResolutionRow[];
+  /** Bodies that may have to be removed, by pointer. */
+  readonly bodies: Map<string, { readonly entryId: Uint8Array; readonly checkAt: number }>;
   readonly targets: Map<string, SweepTarget & { readonly seenAt: number }>;
   readonly locks: RowLocks;
   /** The next message's place in the order of sending. */
@@ -114,6 +116,7 @@ export function emptyTables(now: () => number, random: Random): Tables {
     subjects: new Map(),
     resolutions: [],
     targets: new Map(),
+    bodies: new Map(),
     locks: rowLocks(),
     nextSeq() {
       lastSeq += 1n;
@@ -152,8 +155,13 @@ export async function commitStep<R>(tables: Tables, id: Uint8Array, step: EntryS
   }
 }
 
-/** Stores or deletes a row. */
+/** Stores or deletes a row. A body that its outcome pointed at before is looked at next. */
 export function putEntry(tables: Tables, key: string, row: EntryRow | null): void {
+  const before = tables.entries.get(key);
+  const pointer = before?.outcome?.pointer ?? null;
+  if (before !== undefined && pointer !== null && row?.outcome?.pointer !== pointer) {
+    tables.bodies.set(pointer, { entryId: before.id, checkAt: tables.now() });
+  }
   if (row === null) tables.entries.delete(key);
   else tables.entries.set(key, row);
 }

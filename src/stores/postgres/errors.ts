@@ -19,9 +19,9 @@ const SQLSTATE_KINDS: readonly (readonly [RegExp, StoreFailureKind])[] = [
 const CONNECTION_CODES =
   /^(?:ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|CONNECTION_\w+|CONNECT_TIMEOUT)$/;
 
-/** node-postgres and PGlite have no codes for these. */
+/** node-postgres, PGlite and the pools of ORMs have no codes for these. */
 const CONNECTION_MESSAGES =
-  /Connection terminated|connection error and is not queryable|was closed and is not queryable|timeout exceeded when trying to connect|Cannot use a pool after calling end|Query read timeout|PGlite is closed/i;
+  /Connection terminated|connection error and is not queryable|was closed and is not queryable|timeout exceeded when trying to connect|Timeout acquiring a connection|Operation timeout|Cannot use a pool after calling end|Query read timeout|PGlite is closed/i;
 
 const MESSAGES: Record<StoreFailureKind, string> = {
   unavailable: "The database cannot be reached, or the connection was lost before an answer. Retry with the same key.",
@@ -103,14 +103,22 @@ export function commitFailure(error: unknown): unknown {
   return serverFailure(error) ?? error;
 }
 
-type Coded = { code?: unknown; message?: unknown; constraint?: unknown; constraint_name?: unknown; cause?: unknown };
+type Coded = {
+  code?: unknown;
+  message?: unknown;
+  constraint?: unknown;
+  constraint_name?: unknown;
+  cause?: unknown;
+  original?: unknown;
+};
 
 function causes(error: unknown): Coded[] {
   const chain: Coded[] = [];
   let next: unknown = error;
   while (typeof next === "object" && next !== null && chain.length < CAUSES) {
     chain.push(next as Coded);
-    next = (next as Coded).cause;
+    // Sequelize has a word of its own for it.
+    next = (next as Coded).cause ?? (next as Coded).original;
   }
   return chain;
 }

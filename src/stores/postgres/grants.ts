@@ -6,7 +6,7 @@ import { checkSchemaName, DEFAULT_SCHEMA, inSchema } from "./statements.ts";
 export interface GrantRoles {
   /** The processes that answer requests. */
   readonly api?: string;
-  /** Sweeper and relay, and the command that settles entries by hand. An API process that also relays needs these. */
+  /** Sweeper and relay, and the commands that settle by hand, erase and rotate. An API process that also relays needs these. */
   readonly worker?: string;
   /** Operators and the console: reads everything but what clients sent and were answered, and what messages tell. */
   readonly console?: string;
@@ -19,6 +19,7 @@ const ENGINE_GRANTS = [
   "INSERT ON oncekey.outbox",
   "SELECT, INSERT, UPDATE, DELETE ON oncekey.inbox",
   "SELECT, INSERT, UPDATE ON oncekey.producer, oncekey.subject, oncekey.sweep_target",
+  "SELECT, INSERT, UPDATE, DELETE ON oncekey.body",
 ];
 
 const GRANTS: Record<keyof GrantRoles, readonly string[]> = {
@@ -32,12 +33,12 @@ const GRANTS: Record<keyof GrantRoles, readonly string[]> = {
   console: [
     "USAGE ON SCHEMA oncekey",
     "SELECT ON oncekey.migration",
-    "SELECT (created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, attempt, operation_version, status, outcome_gone, id, state, run_kind, tenant, client, operation, key, recovery_point, reason, sweep_at, settles_at, correlation) ON oncekey.entry",
+    "SELECT (created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, attempt, operation_version, status, outcome_gone, id, state, run_kind, tenant, client, operation, key, recovery_point, reason, sweep_at, settles_at, correlation, body_pointer) ON oncekey.entry",
     "SELECT (entry_id, position, kind, name) ON oncekey.phase",
     "SELECT (entry_id, call, generation, state, form, started_at, settles_at) ON oncekey.intent",
     "SELECT (seq, id, topic, tenant, client, entry_id, state, attempts, created_at, available_at, delivered_at, fence, order_by, correlation, reason) ON oncekey.outbox",
     "SELECT (received_at, expires_at, id, tenant, source, delivery) ON oncekey.inbox",
-    "SELECT ON oncekey.producer, oncekey.subject, oncekey.sweep_target, oncekey.resolution",
+    "SELECT ON oncekey.producer, oncekey.subject, oncekey.sweep_target, oncekey.resolution, oncekey.body",
   ],
 };
 

@@ -1,3 +1,4 @@
+export { fromTransaction, type OpenedTransaction } from "../../core/store.ts";
 export {
   type Driver,
   type SqlParameter,
@@ -5,6 +6,14 @@ export {
   TransactionAbandoned,
   TransactionAborted,
 } from "./driver-port.ts";
+export {
+  type EraseLeft,
+  type EraseOptions,
+  type EraseReport,
+  type EraseResult,
+  type EraseSelection,
+  eraseContent,
+} from "./erase.ts";
 export { type GrantRoles, printGrants } from "./grants.ts";
 export { entriesById, type InspectedEntry, type InspectQuery, inspectEntries } from "./inspect.ts";
 export {
@@ -17,5 +26,12 @@ export {
 } from "./messages.ts";
 export { type MigrateResult, migrate, printMigrations, type SchemaOptions } from "./migrate.ts";
 export { entryResolutions, type RecordedSummary, type ResolutionRecord, recordedSummary } from "./recorded.ts";
+export {
+  type RotateOptions,
+  type RotateResult,
+  rotateStored,
+  type SealedCount,
+  type UnreadableValue,
+} from "./rotate.ts";
 export { type OrphanedGroup, type RecoveryGroup, type StoreStatus, storeStatus } from "./status.ts";
 export { type PostgresStoreOptions, postgresStore } from "./store.ts";

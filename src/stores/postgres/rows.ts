@@ -2,7 +2,7 @@ import type { Completion } from "../../core/completion.ts";
 import type { EntryState, NewEntry, RunKind, StoredEntry } from "../../core/entry.ts";
 import { OncekeyError } from "../../core/errors.ts";
 import type { Intent, Journal, JournalRecord } from "../../core/intent.ts";
-import { decodeOutcome, encodeOutcome, type Outcome } from "../../core/outcome.ts";
+import type { StoredOutcome } from "../../core/stored-outcome.ts";
 import type { SqlParameter, SqlRow } from "./driver-port.ts";
 
 /** Parameters 1 to 14 of claim.sql and insert_finished.sql. */
@@ -25,9 +25,9 @@ export function entryParameters(entry: NewEntry): SqlParameter[] {
   ];
 }
 
-/** State, status, outcome, retention and tombstone, in the order that the finishing statements take them. */
+/** State, status, outcome, body pointer, retention and tombstone, in the order that the finishing statements take them. */
 export function completionParameters({ state, outcome, retentionMs, tombstoneMs }: Completion): SqlParameter[] {
-  return [state, outcome.status, encodeOutcome(outcome), retentionMs, tombstoneMs];
+  return [state, outcome.status, outcome.content, outcome.pointer, retentionMs, tombstoneMs];
 }
 
 /** The entry of a row with the entry's columns (read.sql). */
@@ -73,9 +73,10 @@ function newEntry(row: SqlRow): NewEntry {
   };
 }
 
-function outcome(row: SqlRow): Outcome | null {
-  const stored = bytesOrNull(row, "outcome");
-  return stored === null ? null : decodeOutcome(number(row, "status"), stored);
+function outcome(row: SqlRow): StoredOutcome | null {
+  const content = bytesOrNull(row, "outcome");
+  if (content === null) return null;
+  return { status: number(row, "status"), content, pointer: textOrNull(row, "body_pointer") };
 }
 
 /** Records and intents of journal.sql's rows. */

@@ -4,7 +4,7 @@ import type { LockResult, Session } from "../../core/store.ts";
 import { arrivalSession } from "./arrivals.ts";
 import type { Run } from "./committing.ts";
 import type { SqlParameter, SqlRow } from "./driver-port.ts";
-import { ownFailure, storeFailure, violates } from "./errors.ts";
+import { ownFailure, sqlState, storeFailure, violates } from "./errors.ts";
 import { limitParameters } from "./limits.ts";
 import { lockKeys } from "./lock-keys.ts";
 import { messageParameters } from "./outbox.ts";
@@ -81,6 +81,8 @@ async function runOwn<Tx>(
     if (violates(error, "phase_pkey")) throw positionTaken(error);
     // Message ids are derived: the attempt that took over has committed this very message, and with it this step.
     if (violates(error, "outbox_pkey")) throw storeFailure("conflict", error);
+    // The client knows by itself that the handler has ended the transaction.
+    if (sqlState(error) === "25P01") throw storeFailure("transaction_lost", error);
     throw ownFailure(error);
   }
 }

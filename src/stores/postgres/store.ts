@@ -1,8 +1,8 @@
 import { OncekeyError } from "../../core/errors.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
-import { encodeOutcome } from "../../core/outcome.ts";
 import type { Store, StoreTraits } from "../../core/store.ts";
 import { arrivalStatements } from "./arrivals.ts";
+import { bodyList } from "./bodies.ts";
 import { committing, lockWait, matched, type Part, type Run } from "./committing.ts";
 import type { Driver, SqlRow } from "./driver-port.ts";
 import { ownFailure, sqlState, violates } from "./errors.ts";
@@ -15,6 +15,7 @@ import { DEFAULT_SCHEMA, statementRunner } from "./statements.ts";
 import { sweepStatements } from "./sweep.ts";
 import { transactionRunner } from "./transaction.ts";
 import { type TakeTurn, turns } from "./turns.ts";
+import { withinRunner } from "./within.ts";
 
 /** Options of {@link postgresStore}. */
 export interface PostgresStoreOptions {
@@ -53,8 +54,11 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
     ...sweepStatements(run),
     ...arrivalStatements(run),
     outbox: outboxStore(run),
+    // A body is noted while a business transaction is open, which must not have to wait for another one's connection.
+    bodies: bodyList(renew),
     resolve: resolver({ run: runOn, transaction }),
     transaction,
+    within: withinRunner({ schema, run: runOn }),
     send: (tx, message) => sendInside({ tx, schema, run: runOn }, message),
     async owns(tx, id, fence) {
       const rows = await runOn("owns", [id, fence], tx).catch(raiseOwn);
@@ -121,7 +125,7 @@ function endStatements(run: Run): Part<never, "forgetExpired" | "release" | "mar
       return matched(await run("release_recorded", [id, fence, lockWait(), false, 0]));
     },
     async markUnknown(id, fence, { reason, provisional, sweepInMs, quietMs }) {
-      const stored = provisional === null ? [null, null] : [provisional.status, encodeOutcome(provisional)];
+      const stored = [provisional?.status ?? null, provisional?.content ?? null];
       return matched(await run("mark_unknown", [id, fence, reason, ...stored, lockWait(), sweepInMs, quietMs]));
     },
     async complete(id, fence, completion) {

@@ -15,6 +15,7 @@ import {
 import { type Driver, postgresStore } from "oncekey/postgres";
 import type { RequestProof } from "../../../src/core/fingerprint.ts";
 import { identityOf } from "../../../src/core/identity.ts";
+import { inMemory } from "../../../src/engine/run-result.ts";
 
 // These captures have no reconcile on purpose; the warning of it, once an instance, would bury everything else.
 process.removeAllListeners("warning");
@@ -155,7 +156,7 @@ function captureOrders<Tx>(once: Oncekey<Tx>, options: OrdersOptions<Tx>): Opera
 }
 
 /** Calls the engine as a binding does. */
-function runBound<Tx>(
+async function runBound<Tx>(
   operation: Operation,
   { driver, at }: OrdersOptions<Tx>,
   { order, scope, waitMs = 20_000 }: { order: Order; scope: Scope; waitMs?: number },
@@ -175,7 +176,7 @@ function runBound<Tx>(
     return answered(order);
   };
   const identity = identityOf(scope, operation.identityName, order.order);
-  return operation.engine.execute(operation, {
+  const result = await operation.engine.execute(operation, {
     identity,
     proof,
     input: async () => ({ body: order }),
@@ -183,6 +184,7 @@ function runBound<Tx>(
     waitMs,
     handler,
   });
+  return inMemory(result);
 }
 
 async function effect<Tx>(driver: Driver<Tx>, kind: string, { order, amount }: Order, tx?: Tx): Promise<void> {
