@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { OncekeyError } from "../core/errors.ts";
+import { isInMemory } from "../core/outcome.ts";
+import { readableOf } from "../http/answer-body.ts";
 import type { Answer, BodyRead, Exchange } from "../http/exchange.ts";
-import { writeNodeAnswer } from "../http/node-response.ts";
+import { OF_A_REPRESENTATION, writeNodeAnswer } from "../http/node-response.ts";
 import { nodeHeaderLines } from "./_node.ts";
 
 /** What is used of a Fastify 5 request. */
@@ -20,6 +22,7 @@ export interface FastifyReply {
   readonly sent: boolean;
   code(status: number): unknown;
   header(name: string, value: unknown): unknown;
+  removeHeader(name: string): unknown;
   send(payload?: unknown): unknown;
 }
 
@@ -50,11 +53,13 @@ export function fastifyExchange<Request extends FastifyRequest>(
 /** Sends an answer through Fastify, so that its hooks see it and headers set for this caller (CORS) go with it. */
 export function sendFastify(reply: FastifyReply, { status, headers, body }: Answer): unknown {
   reply.code(status);
+  for (const name of OF_A_REPRESENTATION) reply.removeHeader(name);
   for (const name of new Set(headers.map(([name]) => name))) {
     const values = headers.filter(([other]) => other === name).map(([, value]) => value);
     reply.header(name, values.length === 1 ? values[0] : values);
   }
   if (body.length === 0) return reply.send();
+  if (!isInMemory(body)) return reply.send(readableOf(body));
   // Fastify would name the type of bytes that have none; of a stream it names nothing.
   const typed = headers.some(([name]) => name === "content-type");
   return reply.send(typed ? Buffer.from(body) : Readable.from([Buffer.from(body)]));

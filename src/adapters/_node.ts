@@ -6,6 +6,7 @@ import type { Answer, BodyRead, Exchange } from "../http/exchange.ts";
 import type { Gate, Handled } from "../http/gate.ts";
 import { writeNodeAnswer } from "../http/node-response.ts";
 import { type Recorder, recordResponse } from "../http/recorder.ts";
+import { recordingLimits } from "../http/recording-limits.ts";
 
 /** Every line of a request header as it came: `req.headers` joins lines, and two keys would become one. */
 export function nodeHeaderLines(req: IncomingMessage, name: string): readonly string[] {
@@ -135,35 +136,65 @@ export async function readPayload(req: IncomingMessage, payload: Readable, limit
 
 /** How a Node framework goes on after the gate. */
 export interface NodeSteps {
-  /** Calls what comes after the binding. `body`: what was read; absent where the gate was passed by. */
-  next(body?: ReadBody): void;
+  /**
+   * Calls what comes after the binding. `body`: what was read; absent where the gate was passed by. Where failures of the
+   * handler come back as a rejection, return the promise: a handler that failed with half an answer written ends there.
+   */
+  next(body?: ReadBody): unknown;
   /** Sends an answer where no handler ran. */
   answer(answer: Answer): void;
 }
 
-/** Runs a `capture` binding on Node's response object. Rejects, with a fresh response, for the framework's error handling. */
+/**
+ * Runs a `capture` binding on Node's response object. Rejects, with a fresh response, for the framework's error handling;
+ * with `oncekey_config_invalid` for a response object of HTTP/2, before anything is run.
+ */
 export async function captureNode<Native>(
   gate: Gate<Native>,
   exchange: Exchange<Native>,
   res: ServerResponse,
   steps: NodeSteps,
 ): Promise<void> {
+  const limits = recordingLimits(gate.operation.engine.settings);
+  const turn = limits.storing.turn();
   let recorder: Recorder | undefined;
   let handled: Handled;
   try {
-    handled = await gate.capture(exchange, (signal, body) => {
-      recorder = recordResponse(res, signal);
-      steps.next(body);
-      return recorder.outcome;
+    handled = await gate.capture(refusingHttp2(exchange, res), async (signal, body) => {
+      recorder = recordResponse(res, signal, limits);
+      callHandler(recorder, () => steps.next(body));
+      const outcome = await recorder.outcome;
+      await turn.enter(outcome.body.length);
+      return outcome;
     });
   } catch (error) {
     recorder?.discard();
     throw error;
+  } finally {
+    turn.leave();
   }
-  if (handled.kind === "pass") return steps.next();
+  if (handled.kind === "pass") return void (await steps.next());
   if (recorder === undefined) return steps.answer(handled.answer);
   if (handled.kind === "handler") return recorder.release(handled.head);
   recorder.discard();
   // On the bare response: the framework believes that its handler has answered.
   writeNodeAnswer(res, handled.answer);
+}
+
+function callHandler(recorder: Recorder, handler: () => unknown): void {
+  Promise.resolve(recorder.run(handler)).catch((error: unknown) => recorder.fail(error));
+}
+
+/** Before any claim, where the first thing of the request is read: the response of HTTP/2 has none of the marks that recording needs. */
+function refusingHttp2<Native>(exchange: Exchange<Native>, res: ServerResponse): Exchange<Native> {
+  if (!("createPushResponse" in res)) return exchange;
+  return {
+    ...exchange,
+    async readBody() {
+      throw new OncekeyError(
+        "oncekey_config_invalid",
+        "Captured handlers cannot be recorded on HTTP/2 responses of Node. Nothing was run or stored. Serve the route over HTTP/1.1 (behind a proxy that speaks HTTP/2), or make it a transaction or phases operation.",
+      );
+    },
+  };
 }

@@ -1,10 +1,13 @@
 import { OncekeyError } from "../core/errors.ts";
-import type { Outcome } from "../core/outcome.ts";
+import { isInMemory, type OutcomeBody } from "../core/outcome.ts";
+import { webStreamOf } from "../http/answer-body.ts";
 import type { ReadBody } from "../http/body.ts";
-import { capturedOutcome, type HeadChanges, refuseStream } from "../http/captured.ts";
+import { type Captured, captured, type HeadChanges, refuseStream } from "../http/captured.ts";
 import type { Answer, BodyRead, Exchange } from "../http/exchange.ts";
-import type { Gate } from "../http/gate.ts";
+import type { Gate, Handled } from "../http/gate.ts";
+import { type RecordingLimits, recordingLimits } from "../http/recording-limits.ts";
 import { isBodyless } from "../http/replay.ts";
+import { createSpool, type Spool } from "../http/spool.ts";
 
 /** Path and query of an absolute URL, as they stand: parsing would normalise them. */
 export function targetOf(url: string): string {
@@ -72,42 +75,97 @@ export async function captureWeb<Native>(
   exchange: Exchange<Native>,
   run: (body: ReadBody) => Promise<Response>,
 ): Promise<CapturedRequest> {
+  const limits = recordingLimits(gate.operation.engine.settings);
+  const turn = limits.storing.turn();
   let recorded: RecordedResponse | undefined;
-  const handled = await gate.capture(exchange, async (signal, body) => {
-    recorded = await recordWebResponse(await untilAborted(run(body), signal), signal);
-    return recorded.outcome;
-  });
-  if (handled.kind !== "handler" || recorded === undefined)
-    return handled.kind === "pass" ? handled : toAnswer(handled);
-  return { kind: "own", response: recorded.respond(handled.head) };
+  let handled: Handled;
+  try {
+    handled = await gate.capture(exchange, async (signal, body) => {
+      recorded = await recordWebResponse(await responseOf(run(body), signal), signal, limits);
+      await turn.enter(recorded.outcome.body.length);
+      return recorded.outcome;
+    });
+  } catch (error) {
+    recorded?.abandon();
+    throw error;
+  } finally {
+    turn.leave();
+  }
+  if (handled.kind === "pass") return handled;
+  if (handled.kind === "handler" && recorded !== undefined) {
+    return { kind: "own", response: recorded.respond(handled.head) };
+  }
+  recorded?.abandon();
+  return { kind: "answer", answer: handled.answer };
 }
 
-const toAnswer = ({ answer }: { readonly answer: Answer }): CapturedRequest => ({ kind: "answer", answer });
+/** One that comes too late is not read: whoever makes its body learns that nobody will. */
+async function responseOf(running: Promise<Response>, signal: AbortSignal): Promise<Response> {
+  try {
+    return await untilAborted(running, signal);
+  } catch (error) {
+    if (signal.aborted) running.then((late) => late.body?.cancel()).catch(() => {});
+    throw error;
+  }
+}
 
 /** What a handler answered, read to its end: as an outcome, and as a response that can still be sent. */
-interface RecordedResponse {
-  readonly outcome: Outcome;
+interface RecordedResponse extends Pick<Captured, "outcome" | "abandon"> {
   respond(head: HeadChanges): Response;
 }
 
 /**
- * Reads a handler's response. Raises `oncekey_stream_refused` for an event stream, before a byte of it is read; rejects
- * when the signal aborts.
+ * Reads a handler's response. Raises `oncekey_stream_refused` for an endless stream, before a byte of it is read, and for
+ * an answer that is too long; rejects when the signal aborts.
  */
-async function recordWebResponse(response: Response, signal: AbortSignal): Promise<RecordedResponse> {
+async function recordWebResponse(
+  response: Response,
+  signal: AbortSignal,
+  limits: RecordingLimits,
+): Promise<RecordedResponse> {
   refuseStream(response.status, response.headers.get("content-type"));
-  const bytes = new Uint8Array(await untilAborted(response.arrayBuffer(), signal));
   const { status, statusText } = response;
-  const outcome = await capturedOutcome(status, [...response.headers], bytes);
+  const spool = await spoolOf(response, signal, limits);
+  const { outcome, body, release, abandon } = await captured(status, [...response.headers], spool, limits);
   return {
     outcome,
+    abandon,
     respond(head) {
       const headers = new Headers(response.headers);
       headers.delete(head.remove);
       for (const [name, value] of head.add) headers.set(name, value);
-      return new Response(isBodyless(status) ? null : bodyInit(bytes), { status, statusText, headers });
+      // A length that is not the body's would break the connection's framing.
+      if (headers.has("content-length") && !isBodyless(status)) headers.set("content-length", String(body.length));
+      // Of an answer without a body hosts say other things than of an empty one.
+      const sent = sentBody(status, body, release);
+      return new Response(response.body === null ? null : sent, { status, statusText, headers });
     },
   };
+}
+
+async function spoolOf(response: Response, signal: AbortSignal, limits: RecordingLimits): Promise<Spool> {
+  const spool = createSpool(limits);
+  const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
+  try {
+    while (reader !== undefined) {
+      const { done, value } = await untilAborted(reader.read(), signal);
+      if (done) break;
+      if (!spool.append(value)) await spool.drained();
+    }
+    return spool;
+  } catch (error) {
+    spool.release();
+    reader?.cancel(error).catch(() => {});
+    throw error;
+  }
+}
+
+/** The body as it is sent; what held it is given back when that is done, or at once where the bytes are handed over whole. */
+function sentBody(status: number, body: OutcomeBody, release: () => void): ArrayBuffer | ReadableStream | null {
+  if (!isBodyless(status) && !isInMemory(body)) return webStreamOf({ ...body, release: async () => release() });
+  const bytes = isBodyless(status) || !isInMemory(body) ? null : bodyInit(body);
+  release();
+  return bytes;
 }
 
 /** The promise, or a rejection as soon as the signal aborts; what the promise then gives is dropped. */
@@ -124,7 +182,21 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 export function answerResponse({ status, headers, body }: Answer): Response {
   const lines = new Headers();
   for (const [name, value] of headers) lines.append(name, value);
-  return new Response(isBodyless(status) ? null : bodyInit(body), { status, headers: lines });
+  const sent = isInMemory(body) ? bodyInit(body) : webStreamOf(body);
+  return new Response(isBodyless(status) ? null : sent, { status, headers: lines });
+}
+
+/** The values of each header of an answer. */
+export function valuesByName({ headers }: Answer): Record<string, string[]> {
+  const byName: Record<string, string[]> = {};
+  for (const [name, value] of headers) byName[name] = [...(byName[name] ?? []), value];
+  return byName;
+}
+
+/** A body as `Response` takes it, none where it is empty. */
+export function webBody(body: OutcomeBody): ArrayBuffer | ReadableStream | null {
+  if (!isInMemory(body)) return webStreamOf(body);
+  return body.length === 0 ? null : bodyInit(body);
 }
 
 // A view of a larger buffer, or of shared memory, is no body: copy.

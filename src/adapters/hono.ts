@@ -2,7 +2,17 @@ import type { Operation } from "../engine/operation.ts";
 import type { BindingOptions } from "../http/binding.ts";
 import type { Answer, Exchange } from "../http/exchange.ts";
 import { bind, type Gate } from "../http/gate.ts";
-import { answerResponse, cachedBody, captureWeb, readWebBody, requestAgain, targetOf, webHeaderLines } from "./_web.ts";
+import {
+  answerResponse,
+  cachedBody,
+  captureWeb,
+  readWebBody,
+  requestAgain,
+  targetOf,
+  valuesByName,
+  webBody,
+  webHeaderLines,
+} from "./_web.ts";
 
 /** What is used of a Hono context. */
 export interface HonoContext {
@@ -16,7 +26,7 @@ export interface HonoContext {
   readonly finalized: boolean;
   get res(): Response;
   set res(response: Response | undefined);
-  newResponse(body: ArrayBuffer | null, status: never, headers: Record<string, string | string[]>): Response;
+  newResponse(body: BodyInit | null, status: never, headers: Record<string, string | string[]>): Response;
 }
 
 /**
@@ -54,10 +64,7 @@ async function captureHono<Context extends HonoContext>(
 
 // Through the context, which adds the headers that middleware set for this caller.
 function respond(context: HonoContext, answer: Answer): Response {
-  const headers: Record<string, string[]> = {};
-  for (const [name, value] of answer.headers) headers[name] = [...(headers[name] ?? []), value];
-  const body = answer.body.length === 0 ? null : Uint8Array.from(answer.body).buffer;
-  return context.newResponse(body, answer.status as never, headers);
+  return context.newResponse(webBody(answer.body), answer.status as never, valuesByName(answer));
 }
 
 function honoExchange<Context extends HonoContext>(context: Context): Exchange<Context> {

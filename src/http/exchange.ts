@@ -1,4 +1,4 @@
-import type { HeaderLine } from "../core/outcome.ts";
+import type { HeaderLine, OutcomeBody } from "../core/outcome.ts";
 
 /**
  * One HTTP request, free of any framework. An adapter fills it in; the gate reads nothing else.
@@ -15,6 +15,11 @@ export interface Exchange<Native = unknown> {
   headerLines(name: string): readonly string[];
   /** Reads the body, called at most once. Must stop at `limitBytes` (before decoding) with `too_large`. */
   readBody(limitBytes: number): Promise<BodyRead>;
+  /**
+   * How long the host will still let this request go on, in milliseconds, asked whenever it matters: a cloud function is
+   * ended at its deadline. 0 is a time, not the lack of one. Default: no such end.
+   */
+  readonly remainingMs?: (() => number) | undefined;
 }
 
 /**
@@ -30,5 +35,6 @@ export type BodyRead =
 export interface Answer {
   readonly status: number;
   readonly headers: readonly HeaderLine[];
-  readonly body: Uint8Array;
+  /** A long body has to be released by whoever writes the answer, or does not. */
+  readonly body: OutcomeBody;
 }

@@ -3,11 +3,11 @@ import { requestId, traceParent } from "../core/correlation.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { identityOf } from "../core/identity.ts";
 import { parseKey } from "../core/key.ts";
-import type { HeaderLine, Outcome } from "../core/outcome.ts";
+import type { AnyOutcome, HeaderLine } from "../core/outcome.ts";
 import { checkScope } from "../core/scope.ts";
 import type { Operation } from "../engine/operation.ts";
 import type { OperationRequest } from "../engine/request.ts";
-import type { RunResult } from "../engine/run-result.ts";
+import type { AnyResult } from "../engine/run-result.ts";
 import { type BindingOptions, bodyRules } from "./binding.ts";
 import { type BodyRules, type ReadBody, readExchangeBody } from "./body.ts";
 import type { HeadChanges } from "./captured.ts";
@@ -29,7 +29,7 @@ export type Handled =
   | { readonly kind: "pass" };
 
 /** Runs the existing handler of a `capture` binding on the body that was read; resolves with what it answered, unsent. */
-export type HttpHandler = (signal: AbortSignal, body: ReadBody) => Promise<Outcome>;
+export type HttpHandler = (signal: AbortSignal, body: ReadBody) => Promise<AnyOutcome>;
 
 /** An operation bound to a route, free of any framework. */
 export interface Gate<Native> {
@@ -117,7 +117,11 @@ async function capture<Native>(
   if (SAFE_METHODS.has(exchange.method)) return { kind: "pass" };
   return guarded<Native, Handled>(bound, async () => {
     const key = readKey(bound, exchange);
-    if (key === null) return { kind: "pass" };
+    if (key === null) {
+      // Leaving the key out is no way past the binding's own check.
+      const refusal = await refused(bound, exchange.native);
+      return refusal === null ? { kind: "pass" } : { kind: "answer", answer: refusal };
+    }
     const admitted = await admit(bound, exchange, key);
     if (admitted.kind === "answer") return admitted;
     let ran = false;
@@ -144,7 +148,7 @@ function ranAlready(): OncekeyError {
   );
 }
 
-function isOwn(result: RunResult): boolean {
+function isOwn(result: AnyResult): boolean {
   return "outcome" in result && result.kind !== "replayed";
 }
 
@@ -185,7 +189,8 @@ async function admit<Native>(bound: Bound<Native>, exchange: Exchange<Native>, k
     ...read,
     context: (await options.context?.(exchange.native)) ?? null,
     correlation: traceParent(exchange.headerLines("traceparent")) ?? requestId(exchange.headerLines("x-request-id")),
-    waitMs: definition.waitMs ?? engine.settings.waitMs,
+    waitMs: Math.min(definition.waitMs ?? engine.settings.waitMs, Math.max(0, exchange.remainingMs?.() ?? Infinity)),
+    remainingMs: exchange.remainingMs,
   };
   return { kind: "request", request, body };
 }

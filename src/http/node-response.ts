@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeader, ServerResponse } from "node:http";
 import type { HeaderLine } from "../core/outcome.ts";
 import type { Answer } from "./exchange.ts";
+import { sendBody } from "./send-body.ts";
 
 /** Status and headers of a response before a handler touched them. */
 export interface Head {
@@ -42,7 +43,8 @@ export function headerLinesOf(res: ServerResponse): HeaderLine[] {
 export function applyFields(res: ServerResponse, fields: unknown): void {
   if (fields === undefined || fields === null) return;
   if (!Array.isArray(fields)) {
-    for (const [name, value] of Object.entries(fields)) if (value !== undefined) res.setHeader(name, value);
+    // A value that is undefined throws, as it does in Node.
+    for (const [name, value] of Object.entries(fields)) if (name !== "") res.setHeader(name, value);
     return;
   }
   const pairs = Array.isArray(fields[0]) ? (fields as [string, OutgoingHttpHeader][]) : pairsOf(fields);
@@ -57,10 +59,10 @@ function pairsOf(flat: readonly unknown[]): [string, OutgoingHttpHeader][] {
   );
 }
 
-/** The bytes of a chunk, copied: a handler may reuse its buffer. Throws what Node throws for other types. */
+/** The bytes of a chunk. Throws what Node throws for other types. */
 export function toBytes(chunk: unknown, encoding: unknown): Uint8Array {
   if (chunk === null) throw nodeError("ERR_STREAM_NULL_VALUES", "May not write null values to stream");
-  if (chunk instanceof Uint8Array) return Uint8Array.from(chunk);
+  if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") {
     return Buffer.from(chunk, typeof encoding === "string" ? (encoding as BufferEncoding) : "utf8");
   }
@@ -77,13 +79,32 @@ export function nodeError(code: string, message: string): Error {
 /** Headers that earlier middleware may have set for this caller, and that an answer of ours adds to. */
 const ADDED = new Set(["set-cookie", "vary"]);
 
+/**
+ * What describes a representation. Where it was set before us (by a decorator of the handler's, a filter) it meant the
+ * handler's own answer: a replay under another one's coding could not be read.
+ */
+export const OF_A_REPRESENTATION: readonly string[] = [
+  "content-type",
+  "content-length",
+  "content-encoding",
+  "content-range",
+  "content-disposition",
+  "content-language",
+  "content-location",
+  "transfer-encoding",
+  "etag",
+  "last-modified",
+  "location",
+];
+
 /** Writes a whole answer to a response whose head was not sent; headers of earlier middleware (CORS, request ids) stay. */
 export function writeNodeAnswer(res: ServerResponse, { status, headers, body }: Answer): void {
   res.statusCode = status;
+  for (const name of OF_A_REPRESENTATION) res.removeHeader(name);
   for (const name of new Set(headers.map(([name]) => name))) {
     const values = headers.filter(([other]) => other === name).map(([, value]) => value);
     if (ADDED.has(name)) for (const value of values) res.appendHeader(name, value);
     else res.setHeader(name, values.length === 1 ? String(values[0]) : values);
   }
-  res.end(body.length === 0 ? undefined : body);
+  sendBody(res, body);
 }

@@ -1,4 +1,4 @@
-import type { HeaderLine, Outcome } from "../core/outcome.ts";
+import type { AnyOutcome, HeaderLine } from "../core/outcome.ts";
 import type { Answer } from "./exchange.ts";
 import type { Profile } from "./profile.ts";
 
@@ -11,12 +11,12 @@ export function isBodyless(status: number): boolean {
 }
 
 /** The answer of the call that carried the operation out: all the handler's headers, and no replay marker, whoever set it. */
-export function freshAnswer(profile: Profile, outcome: Outcome): Answer {
+export function freshAnswer(profile: Profile, outcome: AnyOutcome): Answer {
   return answer(outcome, withoutMarker(profile, outcome.headers));
 }
 
 /** The answer of every other call: stored headers and bytes, marked. */
-export function replayAnswer(profile: Profile, outcome: Outcome): Answer {
+export function replayAnswer(profile: Profile, outcome: AnyOutcome): Answer {
   return answer(outcome, [...withoutMarker(profile, outcome.headers), profile.replayMarker]);
 }
 
@@ -24,7 +24,7 @@ function withoutMarker(profile: Profile, headers: readonly HeaderLine[]): Header
   return headers.filter(([name]) => name.toLowerCase() !== profile.replayMarker[0]);
 }
 
-function answer(outcome: Outcome, headers: readonly HeaderLine[]): Answer {
+function answer(outcome: AnyOutcome, headers: readonly HeaderLine[]): Answer {
   const kept = headers
     .map(([name, value]): HeaderLine => [name.toLowerCase(), value])
     .filter(([name]) => !FRAMING.has(name));

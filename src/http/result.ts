@@ -1,12 +1,12 @@
 import { type ClientErrorCode, isClientError, OncekeyError } from "../core/errors.ts";
-import type { Outcome } from "../core/outcome.ts";
-import type { RunResult } from "../engine/run-result.ts";
+import { type AnyOutcome, isInMemory } from "../core/outcome.ts";
+import type { AnyResult } from "../engine/run-result.ts";
 import type { Answer } from "./exchange.ts";
 import { type Problem, type ProblemState, problemAnswer } from "./problem.ts";
 import type { Profile } from "./profile.ts";
 import { freshAnswer, replayAnswer } from "./replay.ts";
 
-type Refused = Exclude<RunResult, { readonly outcome: Outcome }>;
+type Refused = Exclude<AnyResult, { readonly outcome: AnyOutcome }>;
 
 interface Meaning {
   readonly code: ClientErrorCode;
@@ -64,7 +64,7 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
 };
 
 /** What a run gave, as an answer in the profile's dialect. */
-export function resultAnswer(profile: Profile, result: RunResult): Answer {
+export function resultAnswer(profile: Profile, result: AnyResult): Answer {
   switch (result.kind) {
     case "completed":
     case "not_begun":
@@ -77,10 +77,16 @@ export function resultAnswer(profile: Profile, result: RunResult): Answer {
       if (result.provisional !== null && profile.provisional === "replayed") {
         return replayAnswer(profile, result.provisional);
       }
+      letGo(result.provisional);
       return problemAnswer(profile, problemOf(result));
     default:
       return problemAnswer(profile, problemOf(result));
   }
+}
+
+/** An answer that was kept and is not shown: nobody else lets go of its bytes. */
+function letGo(outcome: AnyOutcome | null): void {
+  if (outcome !== null && !isInMemory(outcome.body)) void outcome.body.release();
 }
 
 function problemOf(result: Refused): Problem {

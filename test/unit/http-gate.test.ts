@@ -4,7 +4,7 @@ import { fingerprintRing } from "../../src/core/fingerprint.ts";
 import type { Outcome } from "../../src/core/outcome.ts";
 import type { Operation } from "../../src/engine/operation.ts";
 import type { OperationRequest } from "../../src/engine/request.ts";
-import type { RunResult } from "../../src/engine/run-result.ts";
+import type { AnyResult } from "../../src/engine/run-result.ts";
 import { DEFAULTS } from "../../src/engine/settings.ts";
 import type { BindingOptions } from "../../src/http/binding.ts";
 import type { Answer, BodyRead, Exchange } from "../../src/http/exchange.ts";
@@ -17,7 +17,7 @@ interface FakeOptions {
   readonly runKind?: Operation["runKind"];
   readonly definition?: Partial<Operation["definition"]>;
   readonly settings?: Partial<typeof DEFAULTS>;
-  execute?(request: OperationRequest): Promise<RunResult>;
+  execute?(request: OperationRequest): Promise<AnyResult>;
 }
 
 /** An operation whose engine gives what a case says, and keeps what it was asked. */
@@ -62,11 +62,11 @@ function ask(given: FakeOptions, at: Parameters<typeof exchange>[0] = {}, option
   return bind(fake(given).operation, { scope, ...options }).answer(exchange(at));
 }
 
-const problem = ({ body }: Answer) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>;
+const problem = ({ body }: Answer) => JSON.parse(Buffer.from(body as Uint8Array).toString()) as Record<string, unknown>;
 const header = ({ headers }: Answer, name: string) => headers.filter(([n]) => n === name).map(([, value]) => value);
 
 describe("the HTTP contract", () => {
-  const rows: readonly [RunResult, status: number, code: keyof typeof codes, retry: string, state: string][] = [
+  const rows: readonly [AnyResult, status: number, code: keyof typeof codes, retry: string, state: string][] = [
     [{ kind: "mismatch", state: "failed" }, 422, "idempotency_payload_mismatch", "new_key", "failed"],
     [{ kind: "busy", retryAfterMs: 1 }, 409, "idempotency_in_progress", "same_key", "in_progress"],
     [
@@ -147,7 +147,7 @@ describe("the HTTP contract", () => {
     ];
     for (const answer of answers) {
       expect(answer.status).toBeGreaterThanOrEqual(400);
-      expect(Buffer.from(answer.body).toString()).not.toContain(secret);
+      expect(Buffer.from(answer.body as Uint8Array).toString()).not.toContain(secret);
     }
   });
 });
@@ -191,7 +191,7 @@ describe("the order of checks", () => {
         return steps.length < 100;
       },
     };
-    const execute = async (): Promise<RunResult> => {
+    const execute = async (): Promise<AnyResult> => {
       steps.push("look-up");
       return { kind: "completed", outcome };
     };
@@ -207,6 +207,16 @@ describe("the order of checks", () => {
     steps.push("ok");
     expect((await ask({ execute }, { readBody }, options)).status).toBe(201);
     expect(steps).toEqual(["ok", "body", "scope", "authorize", "look-up"]);
+  });
+
+  it("asks authorize of a capture without a key too, where none is required", async () => {
+    const { operation } = fake({ runKind: "capture" });
+    const keyless = exchange({ headers: { "idempotency-key": [] } });
+    const handler = () => Promise.reject(new Error("nobody runs it here"));
+    const asked = (allowed: boolean) =>
+      bind(operation, { scope, requireKey: false, authorize: () => allowed }).capture(keyless, handler);
+    expect(await asked(false)).toMatchObject({ kind: "answer", answer: { status: 403 } });
+    expect(await asked(true)).toEqual({ kind: "pass" });
   });
 
   it("asks nobody who was refused by authorize, and passes a throw of it on", async () => {
@@ -253,7 +263,7 @@ describe("bind", () => {
 });
 
 describe("a captured handler's answer", () => {
-  const captured = (given: RunResult) => {
+  const captured = (given: AnyResult) => {
     const { operation } = fake({
       runKind: "capture",
       execute: async (request) => {

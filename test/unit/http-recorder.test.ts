@@ -3,13 +3,17 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, gunzipSync } from "node:zlib";
+import compression from "compression";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Outcome } from "../../src/core/outcome.ts";
+import { type AnyOutcome, bytesOf, type Outcome } from "../../src/core/outcome.ts";
 import { writeNodeAnswer } from "../../src/http/node-response.ts";
 import { type Recorder, recordResponse } from "../../src/http/recorder.ts";
+import { recordingBudget } from "../../src/http/recording-limits.ts";
 import { openRaw, type RawAnswer, sendRaw } from "../../src/testing/raw-client.ts";
 
 const open: { close(): unknown; closeAllConnections(): void }[] = [];
+
+const limits = { maxAnswerBytes: 1_048_576, budget: recordingBudget(1_048_576) };
 
 afterEach(() => {
   for (const server of open.splice(0)) {
@@ -32,14 +36,19 @@ async function recorded(handler: Handler, before?: Handler): Promise<{ outcome: 
   let outcome: Outcome | undefined;
   const port = await serve(async (res) => {
     before?.(res);
-    const recorder = recordResponse(res, new AbortController().signal);
+    const recorder = recordResponse(res, new AbortController().signal, limits);
     handler(res);
-    outcome = await recorder.outcome;
+    outcome = await inMemory(recorder.outcome);
     recorder.release({ add: [["x-extra", "1"]], remove: "idempotent-replayed" });
   });
   const answer = await sendRaw(port, { method: "GET", target: "/" });
   if (outcome === undefined) throw new Error("nothing was recorded");
   return { outcome, answer };
+}
+
+async function inMemory(recorded: Promise<AnyOutcome>): Promise<Outcome> {
+  const outcome = await recorded;
+  return { ...outcome, body: await bytesOf(outcome.body) };
 }
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
@@ -182,8 +191,8 @@ describe("recordResponse", () => {
     const gone: Promise<unknown>[] = [];
     const port = await serve(async (res) => {
       gone.push(new Promise((resolve) => res.req.once("close", resolve)));
-      const recorder = recordResponse(res, new AbortController().signal);
-      outcomes.push(recorder.outcome);
+      const recorder = recordResponse(res, new AbortController().signal, limits);
+      outcomes.push(inMemory(recorder.outcome));
       const parts = async function* () {
         yield "first ";
         started();
@@ -220,9 +229,31 @@ describe("recordResponse", () => {
     expect(gunzipSync(answer.body).toString()).toBe("plain text");
   });
 
+  it("pauses and goes on with the real compression middleware, outside of it and inside", async () => {
+    const piece = Buffer.from("once and never twice, ".repeat(3_000));
+    const long = Buffer.concat(Array.from({ length: 12 }, () => piece));
+    const wrapped: Handler = (res) => {
+      res.req.headers["accept-encoding"] = "gzip";
+      compression()(res.req as never, res as never, () => {});
+    };
+    const piped: Handler = (res) => {
+      res.setHeader("Content-Type", "text/plain");
+      Readable.from(Array.from({ length: 12 }, () => piece)).pipe(res);
+    };
+    const inside: Handler = (res) => {
+      wrapped(res);
+      piped(res);
+    };
+    for (const { outcome, answer } of [await recorded(piped, wrapped), await recorded(inside)]) {
+      expect(Buffer.compare(outcome.body, long)).toBe(0);
+      expect(values(answer, "content-encoding")).toEqual(["gzip"]);
+      expect(Buffer.compare(gunzipSync(answer.body), long)).toBe(0);
+    }
+  });
+
   it("refuses to store a coding that it cannot undo", async () => {
     const port = await serve(async (res) => {
-      const recorder = recordResponse(res, new AbortController().signal);
+      const recorder = recordResponse(res, new AbortController().signal, limits);
       res.writeHead(200, { "Content-Encoding": "zstd" }).end("?");
       await answerInstead(recorder, res);
     });
@@ -233,7 +264,7 @@ describe("recordResponse", () => {
   it("refuses an event stream, forgets its head and swallows what still comes", async () => {
     const port = await serve(async (res) => {
       res.setHeader("x-before", "1");
-      const recorder = recordResponse(res, new AbortController().signal);
+      const recorder = recordResponse(res, new AbortController().signal, limits);
       res.statusMessage = "Streaming";
       res.setHeader("Content-Type", "text/event-stream");
       res.flushHeaders();
@@ -251,7 +282,7 @@ describe("recordResponse", () => {
     const errors: unknown[] = [];
     const port = await serve(async (res) => {
       const aborting = new AbortController();
-      const recorder = recordResponse(res, aborting.signal);
+      const recorder = recordResponse(res, aborting.signal, limits);
       res.on("error", (error) => errors.push(error));
       res.write("half");
       setImmediate(() => aborting.abort(new Error("the lease is lost")));
@@ -268,10 +299,10 @@ describe("recordResponse", () => {
   it("takes a handler that destroys its response for a 500, and then cuts the connection", async () => {
     let outcome: Outcome | undefined;
     const port = await serve(async (res) => {
-      const recorder = recordResponse(res, new AbortController().signal);
+      const recorder = recordResponse(res, new AbortController().signal, limits);
       res.write("half");
       res.destroy();
-      outcome = await recorder.outcome;
+      outcome = await inMemory(recorder.outcome);
       recorder.release({ add: [], remove: "x" });
     });
     await expect(sendRaw(port, { method: "GET", target: "/" })).rejects.toThrow();
