@@ -3,6 +3,7 @@ import { idempotent } from "oncekey/express";
 import { authenticate, callerOf } from "./auth.ts";
 import { rememberForm } from "./form-request.ts";
 import type { Lab } from "./lab.ts";
+import { openApiDocument } from "./openapi.ts";
 import { chargeContext, listCharges } from "./operations/charges.ts";
 import { listInvoices } from "./operations/invoices.ts";
 import { listRefunds, refundHandler } from "./operations/refunds.ts";
@@ -25,6 +26,7 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   app.get(["/v1/invoices", "/v1/invoices/:id"], answerWith(pool, listInvoices));
   app.get(["/v1/charges", "/v1/charges/:id"], answerWith(pool, listCharges));
   app.get(["/v1/refunds", "/v1/refunds/:id"], answerWith(pool, listRefunds));
+  app.get("/openapi.json", (_request, response) => void response.json(openApiDocument(operations)));
   app.use(notFound);
   app.use(answerError);
   return app;

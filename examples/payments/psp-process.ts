@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readJson } from "./ownership.ts";
@@ -78,7 +78,9 @@ async function runningPsp(dir: string, port: number): Promise<Running> {
 function spawnPsp(dir: string, port: number, log: string): () => boolean {
   mkdirSync(dir, { recursive: true });
   const output = openSync(log, "a", 0o600);
-  const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(new URL("./psp.ts", import.meta.url))], {
+  // Beside this file, in its own form: source or bundle.
+  const program = new URL(`./psp${extname(import.meta.url)}`, import.meta.url);
+  const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(program)], {
     detached: true,
     stdio: ["ignore", output, output],
     env: { ...process.env, PSP_PORT: String(port), PSP_DATA_DIR: dir },

@@ -1,0 +1,17 @@
+import { NestFactory } from "@nestjs/core";
+import { FastifyAdapter, type NestFastifyApplication } from "@nestjs/platform-fastify";
+import { shopModule } from "./_nest.ts";
+import { openShop, port, ready } from "./_support.ts";
+
+// node --conditions=oncekey-source --import tsx examples/frameworks/nest-fastify.ts
+
+const shop = await openShop();
+await shop.once.start();
+
+// rawBody: the requests are compared by their bytes, and operations get numbers with all their digits.
+const app = await NestFactory.create<NestFastifyApplication>(shopModule(shop), new FastifyAdapter(), {
+  rawBody: true,
+  logger: ["error"],
+});
+await app.listen(port, "127.0.0.1");
+ready("nest-fastify", shop, await app.getUrl(), () => app.close());

@@ -1,0 +1,4 @@
+import { idempotent } from "oncekey/next";
+import { scopeOf, shop } from "../../lib/shop.ts";
+
+export const POST = idempotent(shop.createOrder, { scope: scopeOf });
