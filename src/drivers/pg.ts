@@ -1,4 +1,5 @@
-import { type Driver, TransactionAbandoned, TransactionAborted } from "../stores/postgres/driver-port.ts";
+import type { Driver } from "../stores/postgres/driver-port.ts";
+import { pgTransaction } from "./_pg-transaction.ts";
 
 /** What is used of a node-postgres client. */
 export interface PgClient {
@@ -22,7 +23,10 @@ export type ClientOf<Pool> = Pool extends { connect: { (): Promise<infer Client>
   ? Client
   : never;
 
-/** Drives PostgreSQL through a `pg` pool (8.x). Transactions are the pool's own `PoolClient`. */
+/**
+ * Drives PostgreSQL through a `pg` pool (8.x). Transactions are the pool's own `PoolClient`; what a body left running is
+ * refused there after its end, since it would commit on its own.
+ */
 export function fromPg<Pool extends PgPool>(pool: Pool): Driver<ClientOf<Pool>> {
   // Without a listener, an idle connection that breaks ends the process. The pool drops the client by itself.
   if (pool.listenerCount("error") === 0) pool.on("error", () => {});
@@ -32,28 +36,10 @@ export function fromPg<Pool extends PgPool>(pool: Pool): Driver<ClientOf<Pool>> 
     abandons: true,
     run: async (sql, parameters, tx) =>
       (await ((tx as PgClient | undefined) ?? pool).query({ text: sql, values: [...parameters] })).rows,
-    transaction: async (body) => inTransaction(await pool.connect(), body as (tx: PgClient) => Promise<any>),
+    async transaction(body) {
+      const client = await pool.connect();
+      const open = (quiet: unknown, inside: (tx: any) => Promise<unknown>) => inside(quiet);
+      return pgTransaction({ client, release: (destroy) => client.release(destroy), open }, body);
+    },
   };
-}
-
-async function inTransaction<R>(client: PgClient, body: (tx: PgClient) => Promise<R>): Promise<R> {
-  const statement = (text: string) => client.query({ text, values: [] });
-  const ignore = () => {};
-  let destroy = true;
-  client.on("error", ignore);
-  try {
-    await statement("BEGIN");
-    const result = await body(client);
-    const { command } = await statement("COMMIT");
-    destroy = false;
-    if (command !== "COMMIT") throw new TransactionAborted("COMMIT was answered with ROLLBACK");
-    return result;
-  } catch (error) {
-    // Only an answered ROLLBACK makes the connection fit for the next one.
-    if (destroy && !(error instanceof TransactionAbandoned)) destroy = !(await statement("ROLLBACK").catch(() => null));
-    throw error;
-  } finally {
-    client.removeListener("error", ignore);
-    client.release(destroy);
-  }
 }
