@@ -12,6 +12,7 @@ ${aligned(
     ["2", "the command line is not understood; nothing was done"],
     ["3", "no entry or message matched; nothing was done"],
     ["4", "resolve refused: the entry is as it was"],
+    ["5", "rotate, erase: something was left, which the output names"],
   ],
   "  ",
 )}`;

@@ -1,8 +1,9 @@
 import type { ListedMessage, RecordedSummary, ResolutionRecord } from "../stores/postgres/index.ts";
 import { alarming, aligned, bytes, counted, duration, visible } from "./layout.ts";
 import { stateText } from "./outbox-text.ts";
+import type { OutcomeSummary, StoredForm } from "./outcome-summary.ts";
 import { settling } from "./resolve-text.ts";
-import type { OutcomeSummary, Shown, ShownEntry } from "./shown-entry.ts";
+import type { Shown, ShownEntry } from "./shown-entry.ts";
 
 /** The entries for people, oldest first, one block each; `truncated`: there may be more. */
 export function entriesText(entries: readonly ShownEntry[], truncated: boolean): string {
@@ -54,10 +55,24 @@ function outcomeRows(outcome: Shown<OutcomeSummary>): [string, string | null][] 
   if (outcome.kind === "none") return [];
   if (outcome.kind === "hidden") return [["outcome", `not shown: ${outcome.why}`]];
   if (outcome.kind === "gone") return [["outcome", "no longer kept"]];
-  const { kind, bodyBytes, bodySha256, headerNames } = outcome;
+  if (outcome.kind === "sealed") {
+    const what = outcome.provisional ? "provisional, not shown" : "not shown";
+    return [["outcome", `${what}: ${outcome.why}`], ...storedRows(outcome, false)];
+  }
+  const { kind, bodyBytes, bodySha256, headerNames, compressed } = outcome;
   return [
     ["outcome", `${kind}, body of ${bytes(bodyBytes)}, SHA-256 ${bodySha256}`],
     ["headers", headerNames.length === 0 ? null : visible(headerNames.join(", "))],
+    ...storedRows(outcome, compressed),
+  ];
+}
+
+/** How it is stored; nothing where it is stored as it is. */
+function storedRows({ keyId, storedBytes, pointer }: StoredForm, compressed: boolean): [string, string | null][] {
+  const forms = [...(keyId === null ? [] : [`sealed under key ${keyId}`]), ...(compressed ? ["compressed"] : [])];
+  return [
+    ["stored", forms.length === 0 ? null : `${forms.join(", ")}, ${bytes(storedBytes)}`],
+    ["body lies at", pointer === null ? null : visible(pointer)],
   ];
 }
 

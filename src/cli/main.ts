@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Report } from "./command.ts";
 import { named, parseCommandLine, UsageError } from "./command-line.ts";
 import { secretsOf } from "./database-url.ts";
+import { eraseCommand } from "./erase.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { type CommandTable, commandHelp, generalHelp } from "./help.ts";
 import { inspectCommand } from "./inspect.ts";
@@ -11,6 +12,7 @@ import { migrateCommand } from "./migrate.ts";
 import { outboxCommand } from "./outbox.ts";
 import { purgeCommand } from "./purge.ts";
 import { resolveCommand } from "./resolve.ts";
+import { rotateCommand } from "./rotate.ts";
 import { statusCommand } from "./status.ts";
 import { workerCommand } from "./worker.ts";
 
@@ -21,6 +23,8 @@ const commands: CommandTable = new Map([
   ["resolve", resolveCommand],
   ["outbox", outboxCommand],
   ["purge", purgeCommand],
+  ["erase", eraseCommand],
+  ["rotate", rotateCommand],
   ["worker", workerCommand],
 ]);
 

@@ -1,11 +1,15 @@
 import { userInfo } from "node:os";
+import { type Cipher, cipherOf } from "../core/cipher.ts";
+import type { Outcome } from "../core/outcome.ts";
 import { systemRandom } from "../core/random.ts";
 import type { Resolution, Verdict } from "../core/resolution.ts";
+import { encodeContent, type StoredOutcome } from "../core/stored-outcome.ts";
 import { entriesById, type InspectedEntry } from "../stores/postgres/index.ts";
 import type { Command } from "./command.ts";
 import { type CommandLine, UsageError } from "./command-line.ts";
 import { type Database, databaseOptions, withStore } from "./database.ts";
 import { givenDuration, givenText } from "./given.ts";
+import { givenKeys, keyOptions } from "./keys.ts";
 import { outcomeOf } from "./outcome-file.ts";
 import { absentReport, resolvedReport } from "./resolve-text.ts";
 
@@ -35,6 +39,7 @@ with --failed. Ends with 3 where there is no such entry, with 4 where it was ref
     note: { value: "TEXT", meaning: "why, for the audit" },
     retention: { value: "DURATION", meaning: "how long the outcome is replayed; default: 24h" },
     tombstone: { value: "DURATION", meaning: "how much longer late retries are refused; default: not at all" },
+    ...keyOptions,
     ...databaseOptions,
   },
   examples: [
@@ -45,10 +50,12 @@ with --failed. Ends with 3 where there is no such entry, with 4 where it was ref
   async run(line) {
     const prefix = idPrefix(line.operands[0] ?? "");
     const resolution = await resolutionOf(line);
+    const cipher = cipherOf(await givenKeys(line, process.env));
     return withStore(line, async (store, database) => {
       const entry = await theEntry(database, prefix);
       if (entry === null) return absentReport(prefix);
-      const resolved = await store.resolve(Buffer.from(entry.id, "hex"), resolution);
+      const id = Buffer.from(entry.id, "hex");
+      const resolved = await store.resolve(id, sealedResolution(cipher, id, resolution));
       return resolvedReport(entry, resolution, resolved);
     });
   },
@@ -94,7 +101,21 @@ async function verdictOf(line: CommandLine): Promise<Verdict> {
   }
   const outcome = await outcomeOf(values.get(state) ?? "", state);
   const kept = { retentionMs: retentionMs ?? DEFAULT_RETENTION_MS, tombstoneMs: tombstoneMs ?? 0 };
-  return { verdict: state, completion: { outcome, ...kept } };
+  return { verdict: state, completion: { outcome: plain(outcome), ...kept } };
+}
+
+/** The decision with its outcome sealed as an instance with these keys does it; without keys as it is. */
+function sealedResolution(cipher: Cipher, id: Uint8Array, resolution: Resolution): Resolution {
+  if (resolution.verdict === "released") return resolution;
+  const { completion } = resolution;
+  const { content } = completion.outcome;
+  if (content === null) return resolution;
+  const outcome: StoredOutcome = { ...completion.outcome, content: cipher.seal(id, "outcome", content) };
+  return { ...resolution, completion: { ...completion, outcome } };
+}
+
+function plain({ status, headers, body }: Outcome): StoredOutcome {
+  return { status, content: encodeContent({ headers, body }), pointer: null };
 }
 
 /** Containers may run under a number that no account has. */

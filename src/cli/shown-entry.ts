@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import type { Cipher } from "../core/cipher.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { Store } from "../core/store.ts";
 import {
@@ -12,20 +12,7 @@ import {
 } from "../stores/postgres/index.ts";
 import type { Database } from "./database.ts";
 import { sqlStateOf } from "./failure.ts";
-
-/** What is told of an entry's outcome: never its content. */
-export type OutcomeSummary =
-  | { readonly kind: "none" }
-  /** Stored once, its content is no longer kept. */
-  | { readonly kind: "gone" }
-  /** `provisional`: what a captured handler answered before its end became unknown. */
-  | {
-      readonly kind: "stored" | "provisional";
-      readonly headerNames: readonly string[];
-      readonly bodyBytes: number;
-      /** Hex, to compare with what a client says it got. */
-      readonly bodySha256: string;
-    };
+import { type OutcomeSummary, outcomeSummary } from "./outcome-summary.ts";
 
 /** Something that was read, or why it could not be. */
 export type Shown<Value> = Value | { readonly kind: "hidden"; readonly why: string };
@@ -48,28 +35,21 @@ export async function shownEntry(
   store: Store<unknown>,
   { driver, schema }: Database,
   { key: _, ...entry }: InspectedEntry,
+  cipher: Cipher,
 ): Promise<ShownEntry> {
   const id = Buffer.from(entry.id, "hex");
   return {
     ...entry,
-    outcome: await orHidden(() => outcomeSummary(store, id)),
+    outcome: await orHidden(() => outcomeOf(store, id, cipher)),
     recorded: await orHidden(() => recordedSummary(driver, entry.id, { schema })),
     resolutions: await orHidden(() => entryResolutions(driver, entry.id, { schema })),
     messages: await orHidden(() => listMessages(driver, { entryId: entry.id, limit: MOST_MESSAGES }, { schema })),
   };
 }
 
-async function outcomeSummary(store: Store<unknown>, id: Uint8Array): Promise<OutcomeSummary> {
+async function outcomeOf(store: Store<unknown>, id: Uint8Array, cipher: Cipher): Promise<OutcomeSummary> {
   const entry = await store.read(id);
-  if (entry === null) return { kind: "none" };
-  if (entry.outcome === null) return { kind: entry.outcomeGone ? "gone" : "none" };
-  const { headers, body } = entry.outcome;
-  return {
-    kind: entry.completedAt === null ? "provisional" : "stored",
-    headerNames: headers.map(([name]) => name),
-    bodyBytes: body.length,
-    bodySha256: createHash("sha256").update(body).digest("hex"),
-  };
+  return entry === null ? { kind: "none" } : outcomeSummary(entry, cipher);
 }
 
 /** An operator's role may see that an entry exists and not what it holds; a newer version may have written it. */

@@ -41,6 +41,8 @@ describe("the oncekey command", () => {
       "outbox",
       "purge",
       "worker",
+      "rotate",
+      "erase",
       "exit codes",
       "example\n",
     ]) {
@@ -48,7 +50,7 @@ describe("the oncekey command", () => {
     }
   });
 
-  it.each(["migrate", "status", "inspect", "resolve", "outbox", "purge"])(
+  it.each(["migrate", "status", "inspect", "resolve", "outbox", "purge", "rotate", "erase"])(
     "has help with an example for %s, without a database",
     async (name) => {
       const { code, stdout, stderr } = await cli([name, "--help"]);

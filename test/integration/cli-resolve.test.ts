@@ -6,6 +6,7 @@ import { type FinalState, outcomeOf } from "../../src/cli/outcome-file.ts";
 import { atEnd, createDatabase, passTime, query } from "../support/postgres.ts";
 import { cli } from "./support/cli.ts";
 import { entriesOn } from "./support/cli-entries.ts";
+import { ringFile } from "./support/stored-content.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "oncekey-outcomes-"));
 atEnd(async () => rmSync(dir, { recursive: true, force: true }));
@@ -68,6 +69,25 @@ describe("oncekey resolve", () => {
     expect(stdout).toMatch(
       /\nresolved +\S+Z {2}succeeded by ada, was needs_recovery, forced, open then: transfer 1, ticket 4711\n/,
     );
+  });
+
+  it("seals the outcome under the newest key where keys are given", async () => {
+    const { url } = await createDatabase();
+    const entries = await entriesOn(url);
+    await entries.payout("k1");
+    const { id } = await theEntry(url);
+    const ring = await ringFile(2, 1);
+    const sealed = await resolve(url, id, "--succeeded", file(ANSWER), "--force", "--keys-file", ring);
+    expect(sealed).toMatchObject({ code: 0, data: { resolved: true } });
+    expect(await query(url, "SELECT encode(substr(outcome, 1, 2), 'hex') AS head FROM oncekey.entry")).toEqual([
+      { head: "8102" },
+    ]);
+    const { stdout } = await cli(["inspect", "k1", "--json", "--keys-file", ring], { url });
+    expect(JSON.parse(stdout).entries[0].outcome).toMatchObject({
+      kind: "stored",
+      keyId: 2,
+      headerNames: ["content-type", "location"],
+    });
   });
 
   it("accepts a decision once nothing can land any more, and notes the account that made it", async () => {
