@@ -6,7 +6,11 @@ export default defineConfig({
   ssr: { resolve: { conditions: ["oncekey-source"] } },
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/support/postgres-global.ts", "test/support/brokers/global.ts"],
+    globalSetup: [
+      "test/support/postgres-global.ts",
+      "test/support/brokers/global.ts",
+      "test/e2e/support/programs-global.ts",
+    ],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",

@@ -207,7 +207,7 @@ describe("settings", () => {
     ["ONCEKEY_WEBHOOK_URL", "nowhere", /ONCEKEY_WEBHOOK_URL must be an http: or https: URL/],
     ["PORT", "70000", /PORT must be a whole number from 0 to 65535/],
   ])("%s=%s is a clear start error and leaves nothing running", async (name, value, message) => {
-    const { output, ended } = spawnExample({ env: { ONCEKEY_DATA_DIR: dir, [name]: value } });
+    const { output, ended } = await spawnExample({ env: { ONCEKEY_DATA_DIR: dir, [name]: value } });
     expect(await ended).toBe(1);
     expect(output.stdout).toBe("");
     expect(output.stderr).toMatch(message);
@@ -217,7 +217,7 @@ describe("settings", () => {
   it("a taken port is a clear start error and leaves nothing running", async () => {
     const other = makeDataDir();
     const example = await start();
-    const { output, ended } = spawnExample({ env: { ONCEKEY_DATA_DIR: other, PORT: new URL(example.api).port } });
+    const { output, ended } = await spawnExample({ env: { ONCEKEY_DATA_DIR: other, PORT: new URL(example.api).port } });
     expect(await ended).toBe(1);
     expect(output.stderr).toContain("Set PORT to a free port");
     expect(processIds(other)).toEqual([]);
@@ -301,7 +301,7 @@ describe("settings", () => {
     const headers = { "x-lab-crash": "record_call:authorize:after" };
     await expect(post(`${first.api}/v1/charges`, "k", charge, { headers })).rejects.toThrow();
     const second = await start({ env });
-    const worker = await start({ script: "worker.ts", env: { ONCEKEY_LEASE_MS: "1000" } });
+    const worker = await start({ script: "worker", env: { ONCEKEY_LEASE_MS: "1000" } });
     await eventually("the worker settles the charge", 30_000, async () => {
       return (await list(`${second.api}/v1/charges`))[0]?.status === "succeeded";
     });

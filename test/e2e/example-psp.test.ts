@@ -10,7 +10,7 @@ let psp: string;
 let kill: () => Promise<void>;
 
 async function startPsp(): Promise<void> {
-  const { child, output, ended } = spawnExample({ script: "psp.ts", env: { PSP_DATA_DIR: dir } });
+  const { child, output, ended } = await spawnExample({ script: "psp", env: { PSP_DATA_DIR: dir } });
   const ready = () => /^oncekey psp ready (\{.*\})$/m.exec(output.stdout)?.[1];
   await eventually("the provider is ready", 20_000, () => ready() !== undefined);
   psp = JSON.parse(ready() ?? "{}").url;
@@ -159,7 +159,7 @@ it("refuses a knob it does not know", async () => {
 });
 
 it("lets no second process write the same ledger", async () => {
-  const second = spawnExample({ script: "psp.ts", env: { PSP_DATA_DIR: dir } });
+  const second = await spawnExample({ script: "psp", env: { PSP_DATA_DIR: dir } });
   expect(await second.ended).toBe(1);
   expect(second.output.stderr).toContain("Another provider process");
 });

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { atEnd, createDatabase } from "../../support/postgres.ts";
-import { bundledExample } from "./crash-bundle.ts";
+import { bundledExample } from "./bundled-example.ts";
 import { makeDataDir } from "./example.ts";
 
 /** One running program of the example: an API or the provider. */

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { bundledExample } from "./bundled-example.ts";
 
 /** What the ready line of an example process says, and how to end it. */
 export interface Example {
@@ -25,8 +26,8 @@ export interface ExampleOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Another account to run it under (root only). */
   readonly account?: { readonly uid: number; readonly gid: number };
-  /** The script below examples/payments. Default start.ts. */
-  readonly script?: string;
+  /** Which of the bundled programs. Default `start`. */
+  readonly script?: "start" | "psp" | "worker";
   /** Started instead of node with the script. */
   readonly command?: readonly [string, ...string[]];
 }
@@ -47,11 +48,10 @@ export function removeDataDir(dir: string): void {
   rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }
 
-/** Spawns an example process without waiting for it. */
-export function spawnExample({ env = {}, account, script = "start.ts", command }: ExampleOptions) {
-  const file = join(CHECKOUT, "examples", "payments", script);
-  const node = [process.execPath, "--conditions=oncekey-source", "--import", "tsx", file] as const;
-  const [program, ...args] = command ?? node;
+/** Spawns an example process without waiting until it is ready. */
+export async function spawnExample({ env = {}, account, script = "start", command }: ExampleOptions) {
+  // Bundled: each process that translates the sources for itself costs more than two seconds of a core.
+  const [program, ...args] = command ?? [process.execPath, join(await bundledExample(), `${script}.mjs`)];
   const child = spawn(program, args, {
     cwd: CHECKOUT,
     env: { ...cleanEnvironment(), PORT: "0", PSP_PORT: "0", ONCEKEY_LAB: "1", ...env },
@@ -71,7 +71,7 @@ export function spawnExample({ env = {}, account, script = "start.ts", command }
 
 /** Starts an example process and waits for its ready line. Raises with its standard error where it ends before. */
 export async function startExample(options: ExampleOptions): Promise<Example> {
-  const { child, output, ended } = spawnExample(options);
+  const { child, output, ended } = await spawnExample(options);
   const ready = await Promise.race([readyLine(output), ended.then(() => ENDED), sleep(START_LIMIT_MS, null)]);
   if (ready === null || ready === ENDED) {
     child.kill("SIGKILL");
