@@ -1,30 +1,28 @@
 /**
- * Writes the tables of docs/ that say what the code says: error codes, options, exports. Each stands between
+ * Writes the tables of docs/ that say what the code says: error codes and problems, options, exports, versions. Each stands between
  * `<!-- table: name -->` and `<!-- /table -->`; the prose around them is written by hand. `--check` only compares.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { codes } from "../src/core/errors.ts";
 import { reportCheck, repositoryRoot } from "./check.ts";
+import { compatibilityTable } from "./docs-compatibility.ts";
+import { problemHeads } from "./docs-problems.ts";
+import { markdownTable } from "./markdown-table.ts";
 import { type OptionsInterface, type PublicSurface, readPublicSurface } from "./public-surface.ts";
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
-}
 
 function clientCodes(): string {
   const rows = Object.entries(codes).flatMap(([code, row]) =>
-    row.audience === "client" ? [[`\`${code}\``, String(row.status), row.retry, row.title]] : [],
+    row.audience === "client" ? [[`[\`${code}\`](problems/${code}.md)`, String(row.status), row.retry, row.title]] : [],
   );
-  return table(["code", "status", "retry", "title"], rows);
+  return markdownTable(["code", "status", "retry", "title"], rows);
 }
 
 function developerCodes(): string {
   const rows = Object.entries(codes).flatMap(([code, row]) =>
     row.audience === "developer" ? [[`\`${code}\``, row.title]] : [],
   );
-  return table(["code", "title"], rows);
+  return markdownTable(["code", "title"], rows);
 }
 
 function optionsOf({ name, extends: bases, doc, options }: OptionsInterface): string {
@@ -35,7 +33,7 @@ function optionsOf({ name, extends: bases, doc, options }: OptionsInterface): st
     option.required ? "yes" : "",
     option.doc,
   ]);
-  return `### ${name}\n\n${doc}\n\n${extending}${table(["option", "type", "required", "meaning"], rows)}`;
+  return `### ${name}\n\n${doc}\n\n${extending}${markdownTable(["option", "type", "required", "meaning"], rows)}`;
 }
 
 /** The first sentence: up to a full stop that ends the text or is followed by a capital letter, a backtick or a bracket. */
@@ -49,7 +47,7 @@ function exportsOf({ subpaths }: PublicSurface): string {
   const sections = subpaths.map(({ name, exports }) => {
     const sorted = exports.toSorted((a, b) => kindOrder.indexOf(a.kind) - kindOrder.indexOf(b.kind));
     const rows = sorted.map((item) => [`\`${item.name}\``, item.kind, firstSentence(item.doc)]);
-    return `## \`${name}\`\n\n${table(["export", "kind", "what it is"], rows)}`;
+    return `## \`${name}\`\n\n${markdownTable(["export", "kind", "what it is"], rows)}`;
   });
   return sections.join("\n\n");
 }
@@ -79,6 +77,8 @@ function pages(surface: PublicSurface): ReadonlyMap<string, ReadonlyMap<string, 
     ],
     ["docs/options.md", new Map([["options", options]])],
     ["docs/exports.md", new Map([["exports", exportsOf(surface)]])],
+    ["docs/compatibility.md", new Map([["versions", compatibilityTable()]])],
+    ...[...problemHeads()].map(([page, head]) => [page, new Map([["problem", head]])] as const),
   ]);
 }
 
