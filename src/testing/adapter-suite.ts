@@ -1,6 +1,7 @@
 import { accessCases } from "./adapter-access.ts";
 import { bodyCases } from "./adapter-bodies.ts";
 import { captureCases } from "./adapter-capture.ts";
+import { hangUpCases } from "./adapter-hang-up.ts";
 import type { AdapterHarness } from "./adapter-harness.ts";
 import { keyCases } from "./adapter-keys.ts";
 import { replayCases } from "./adapter-replay.ts";
@@ -16,6 +17,7 @@ export const adapterSuite: Suite<AdapterHarness> = defineSuite("adapter", [
   ...bodyCases,
   ...accessCases,
   ...captureCases,
+  ...hangUpCases,
 ]);
 
 export {

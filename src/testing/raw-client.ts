@@ -34,6 +34,21 @@ export function openRaw(port: number, request: RawRequest): Socket {
   return socket;
 }
 
+/** Sends a part of a request only, then hangs up; resolves when the connection is closed. */
+export async function openUnfinished(
+  port: number,
+  request: RawRequest,
+  part: "head" | "half of the body",
+): Promise<void> {
+  const bytes = requestBytes(request);
+  const head = bytes.indexOf("\r\n\r\n") + 4;
+  const end = part === "head" ? head : Math.floor((head + bytes.length) / 2);
+  const socket = connect(port, "127.0.0.1");
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  socket.write(bytes.subarray(0, end), () => socket.destroy());
+  await closed;
+}
+
 function requestBytes({ method = "POST", target, headers = [], body = "", chunked = false }: RawRequest): Buffer {
   const bytes = Buffer.from(body);
   const framing: [string, string] = chunked
