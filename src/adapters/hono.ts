@@ -26,7 +26,7 @@ export interface HonoContext {
   readonly finalized: boolean;
   get res(): Response;
   set res(response: Response | undefined);
-  newResponse(body: BodyInit | null, status: never, headers: Record<string, string | string[]>): Response;
+  newResponse(body: unknown, status: never, headers: Record<string, string | string[]>): Response;
 }
 
 /**

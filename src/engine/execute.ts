@@ -13,7 +13,7 @@ import { mayReconcile, mayRunAgain, reconcile } from "./reconcile.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
 import { storedForm } from "./settled-response.ts";
-import { openOutcome } from "./stored-outcome.ts";
+import { openOutcome, openProvisional } from "./stored-outcome.ts";
 import { runTransaction } from "./transaction.ts";
 
 const BUSY_RETRY_MS = 1_000;
@@ -217,8 +217,7 @@ async function unknownTurn(
   { id }: StoredEntry,
   decision: Extract<Decision, { readonly kind: "unknown" }>,
 ): Promise<Turn> {
-  const { provisional } = decision;
-  return done({ ...decision, provisional: provisional === null ? null : await openOutcome(context, id, provisional) });
+  return done({ ...decision, provisional: await openProvisional(context, id, decision.provisional) });
 }
 
 /** What this operation can do about an outcome that nobody knows; `null`: nothing now. */

@@ -8,7 +8,7 @@ import { leaseLength } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import { originOf } from "./origin.ts";
 import { completionOf, type SettledResponse, settleResponse } from "./settled-response.ts";
-import { openOutcome } from "./stored-outcome.ts";
+import { openProvisional } from "./stored-outcome.ts";
 import { openContext } from "./stored-values.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -177,6 +177,6 @@ async function stillUnknown(
   // Before that time the same answer would be as worthless again; it counts from the end of this asking's own lease.
   const sweepInMs = why === NOT_YET ? Math.max(restMs, leaseOf(context, operation) + quietMs) : restMs;
   await context.store.markUnknown(lease.id, lease.fence, { reason, provisional: null, sweepInMs, quietMs });
-  const provisional = entry.outcome === null ? null : await openOutcome(context, entry.id, entry.outcome);
+  const provisional = await openProvisional(context, entry.id, entry.outcome);
   return done({ kind: "unknown", state: "needs_recovery", reason, provisional, retryAfterMs: UNKNOWN_RETRY_MS });
 }

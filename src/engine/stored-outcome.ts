@@ -69,6 +69,22 @@ export async function openOutcome(
   return body === null ? null : { status, headers: opened.headers, body };
 }
 
+/**
+ * The answer that was given before an outcome became unknown; `null` where there is none, and where this process cannot
+ * read it (a newer encoding, a missing key, a damaged row): what became of the request can still be found out.
+ */
+export async function openProvisional(
+  context: EngineContext,
+  id: Uint8Array,
+  stored: StoredOutcome | null,
+): Promise<AnyOutcome | null> {
+  if (stored === null) return null;
+  return openOutcome(context, id, stored).catch((error: unknown) => {
+    context.settings.onError(error, { operation: "replay", at: "a provisional answer" });
+    return null;
+  });
+}
+
 function rowLimit({ settings }: EngineContext, { definition }: Operation): number {
   const { bodyStore, maxStoredBodyBytes, bodyThresholdBytes } = settings;
   const mostBytes = definition.maxStoredBodyBytes ?? maxStoredBodyBytes;

@@ -8,7 +8,7 @@ import { failureResult } from "./failures.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
-import { openOutcome } from "./stored-outcome.ts";
+import { openOutcome, openProvisional } from "./stored-outcome.ts";
 import { runTransaction } from "./transaction.ts";
 
 const BUSY_RETRY_MS = 1_000;
@@ -83,11 +83,11 @@ async function takeTurn(
       return done(decision);
     case "version_unknown":
       return done({ kind: "version_unknown", state: (entry as StoredEntry).state, retryAfterMs: BUSY_RETRY_MS });
-    case "unknown": {
-      const { provisional } = decision;
-      const outcome = provisional && (await openOutcome(context, (entry as StoredEntry).id, provisional));
-      return done({ ...decision, provisional: outcome });
-    }
+    case "unknown":
+      return done({
+        ...decision,
+        provisional: await openProvisional(context, (entry as StoredEntry).id, decision.provisional),
+      });
     case "busy":
       return { kind: "wait", retryAfterMs: decision.retryAfterMs };
     default:

@@ -264,9 +264,12 @@ const ways: Readonly<Record<string, Way>> = {
     saw(res.headersSent, res.writableEnded, res.destroyed);
   },
   "events in their order": (res, saw) => {
-    for (const event of ["prefinish", "finish", "close"]) res.on(event, () => saw(event));
+    // Whether the callback of end() comes before or after listeners of "finish" differs between versions of Node.
+    let called = 0;
+    for (const event of ["prefinish", "finish"]) res.on(event, () => saw(event));
+    res.on("close", () => saw("close", called));
     res.write("a");
-    res.end("b", () => saw("end"));
+    res.end("b", () => called++);
   },
   "wrong chunks": (res, saw) => {
     for (const chunk of [1, null, undefined, {}, new DataView(new ArrayBuffer(2)), new Uint16Array(2), ["a"]]) {

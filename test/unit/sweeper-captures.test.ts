@@ -1,4 +1,14 @@
-import { createOncekey, happened, notDone, type Outcome, ok, type Reconcile, StoreFailure, unknown } from "oncekey";
+import {
+  createOncekey,
+  happened,
+  notDone,
+  type Outcome,
+  ok,
+  type Reconcile,
+  type StoredEntry,
+  StoreFailure,
+  unknown,
+} from "oncekey";
 import { type MemoryStore, memoryStore } from "oncekey/memory";
 import { createSweeper } from "oncekey/sweeper";
 import { fakeClock } from "oncekey/testing";
@@ -70,6 +80,9 @@ describe("what reconcile says", () => {
     },
   );
 });
+
+const damaged = (entry: StoredEntry | null) =>
+  entry?.outcome == null ? entry : { ...entry, outcome: { ...entry.outcome, content: new Uint8Array([0xff]) } };
 
 describe("the sweeper and a captured run whose owner is gone", () => {
   it("marks it, and asks what it did only when no old attempt can be at work any more (V11, V12)", async () => {
@@ -145,6 +158,17 @@ describe("the sweeper and a captured run whose owner is gone", () => {
       reason: "reconcile: replica behind",
       provisional: { status: 503 },
     });
+  });
+
+  it("asks on where the provisional answer cannot be read, and shows none", async () => {
+    const { time, worker } = await refunds(async () => unknown("replica behind"));
+    const { own, run } = await worker();
+    await run(async () => answer(503));
+    const { read, takeOver } = own;
+    own.read = async (id) => damaged(await read(id));
+    own.takeOver = async (...given) => damaged(await takeOver(...given));
+    const asked = await time.advanceUntil(run(hanging));
+    expect(asked).toMatchObject({ kind: "unknown", reason: "reconcile: replica behind", provisional: null });
   });
 
   it("leaves it to a person without reconcile, and tells from when on", async () => {

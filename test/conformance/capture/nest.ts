@@ -109,7 +109,11 @@ export function nestCapture(peer: NestPeer): CaptureHost<NestAnswering> {
 function onceOf({ operation }: Captured): never {
   const { engine } = operation;
   const known = (given: Captured["operation"]) => engine.bound(given, { requiresKey: true });
-  return { start: async () => {}, close: async () => {}, internals: { registry: { known } } } as never;
+  return {
+    start: async () => {},
+    close: async () => {},
+    internals: { registry: { known, all: () => [operation] } },
+  } as never;
 }
 
 // What decorator syntax compiles to: the tests' own compiler settings have none of Nest's old decorators.
