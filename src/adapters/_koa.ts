@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isInMemory } from "../core/outcome.ts";
+import { isInMemory, letGo } from "../core/outcome.ts";
 import { readableOf } from "../http/answer-body.ts";
 import type { Answer, BodyRead, Exchange } from "../http/exchange.ts";
 import { OF_A_REPRESENTATION, writeNodeAnswer } from "../http/node-response.ts";
@@ -69,7 +69,7 @@ export function pinKoa(context: KoaContext, answer: Answer): void {
   context.status = answer.status;
   // An error of outer middleware is answered by Koa without asking; nobody reads the body then.
   res.once("close", () => {
-    if (!written && !isInMemory(answer.body)) void answer.body.release();
+    if (!written) void letGo(answer.body);
   });
   const write = () => {
     if (written || res.headersSent) return;

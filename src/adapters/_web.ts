@@ -1,5 +1,6 @@
 import { OncekeyError } from "../core/errors.ts";
 import { isInMemory, type OutcomeBody } from "../core/outcome.ts";
+import { untilAborted } from "../engine/until-aborted.ts";
 import { webStreamOf } from "../http/answer-body.ts";
 import type { ReadBody } from "../http/body.ts";
 import { type Captured, captured, type HeadChanges, refuseStream } from "../http/captured.ts";
@@ -166,16 +167,6 @@ function sentBody(status: number, body: OutcomeBody, release: () => void): Array
   const bytes = isBodyless(status) || !isInMemory(body) ? null : bodyInit(body);
   release();
   return bytes;
-}
-
-/** The promise, or a rejection as soon as the signal aborts; what the promise then gives is dropped. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }
 
 /** An answer as a `Response`. */

@@ -37,6 +37,11 @@ export function isInMemory(body: OutcomeBody): body is Uint8Array {
   return body instanceof Uint8Array;
 }
 
+/** Lets go of a body that nobody reads any more; one in memory has nothing to let go of. */
+export async function letGo(body: OutcomeBody): Promise<void> {
+  if (!isInMemory(body)) await body.release();
+}
+
 /** All bytes of a body, in memory, which the caller has to have the room for. A long body is not released. */
 export async function bytesOf(body: OutcomeBody): Promise<Uint8Array> {
   if (isInMemory(body)) return body;

@@ -1,22 +1,18 @@
 import { pause } from "../core/clock.ts";
-import { type Decision, decide, type StoredEntry } from "../core/entry.ts";
+import { decide, type StoredEntry } from "../core/entry.ts";
 import { matchRequest } from "../core/fingerprint.ts";
 import { type AnyOutcome, isInMemory } from "../core/outcome.ts";
 import { StoreFailure } from "../core/store.ts";
-import type { StoredOutcome } from "../core/stored-outcome.ts";
 import { claimCapture, unknownAfterCrash } from "./capture.ts";
 import { done, type EngineContext, jittered, type Turn } from "./context.ts";
-import { failureResult } from "./failures.ts";
+import { BUSY_RETRY_MS, decidedTurn, failedTurn } from "./decided-turn.ts";
 import type { Operation } from "./operation.ts";
 import { claimPhases, resumePhases } from "./phases.ts";
 import { mayReconcile, mayRunAgain, reconcile } from "./reconcile.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
 import { storedForm } from "./settled-response.ts";
-import { openOutcome, openProvisional } from "./stored-outcome.ts";
 import { runTransaction } from "./transaction.ts";
-
-const BUSY_RETRY_MS = 1_000;
 
 /**
  * Runs an operation once for its identity. Exact duplicates in this process wait for one leader and take its answer;
@@ -186,38 +182,18 @@ async function act(
       if (decision.expired && operation.runKind !== "transaction")
         await context.store.forgetExpired(request.identity.id);
       return start(context, operation, request);
-    case "replay":
-      return replay(context, entry as StoredEntry, decision.outcome);
-    case "gone":
-    case "mismatch":
-      return done(decision);
-    case "version_unknown":
-      return done({ kind: "version_unknown", state: (entry as StoredEntry).state, retryAfterMs: BUSY_RETRY_MS });
-    case "busy":
-      return { kind: "wait", retryAfterMs: decision.retryAfterMs };
     case "unknown":
       return (
         takeUp(context, operation, request, entry as StoredEntry) ??
-        unknownTurn(context, entry as StoredEntry, decision)
+        decidedTurn(context, entry as StoredEntry, decision)
       );
     case "resume":
       return takeOver(context, operation, request, entry as StoredEntry);
     case "abandoned":
       return unknownAfterCrash(context, operation, request, entry as StoredEntry);
+    default:
+      return decidedTurn(context, entry as StoredEntry, decision);
   }
-}
-
-async function replay(context: EngineContext, entry: StoredEntry, stored: StoredOutcome): Promise<Turn> {
-  const outcome = await openOutcome(context, entry.id, stored);
-  return done(outcome === null ? { kind: "gone", state: entry.state } : { kind: "replayed", outcome });
-}
-
-async function unknownTurn(
-  context: EngineContext,
-  { id }: StoredEntry,
-  decision: Extract<Decision, { readonly kind: "unknown" }>,
-): Promise<Turn> {
-  return done({ ...decision, provisional: await openProvisional(context, id, decision.provisional) });
 }
 
 /** What this operation can do about an outcome that nobody knows; `null`: nothing now. */
@@ -266,10 +242,4 @@ async function afterFailure(
     return done({ kind: "unprotected", outcome: await request.handler(new AbortController().signal) });
   }
   return failedTurn(error);
-}
-
-function failedTurn(error: unknown): Turn {
-  const result = failureResult(error);
-  if (result === null) throw error;
-  return done(result);
 }

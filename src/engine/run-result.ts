@@ -1,5 +1,5 @@
 import type { EntryState } from "../core/entry.ts";
-import { type AnyOutcome, bytesOf, isInMemory, type Outcome, type OutcomeBody } from "../core/outcome.ts";
+import { type AnyOutcome, bytesOf, letGo, type Outcome, type OutcomeBody } from "../core/outcome.ts";
 
 /**
  * What a run gave. `completed` and `replayed` carry the outcome; every other kind says why there is none, and (where it
@@ -53,6 +53,6 @@ export async function inMemory(result: AnyResult): Promise<RunResult> {
 
 async function read(outcome: AnyOutcome): Promise<Outcome> {
   const body = await bytesOf(outcome.body);
-  if (!isInMemory(outcome.body)) await outcome.body.release();
+  await letGo(outcome.body);
   return { ...outcome, body };
 }

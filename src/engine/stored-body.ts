@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { BODY_TAG_LENGTH, newBodyKey, openBody, sealBody } from "../core/body-cipher.ts";
 import { type BodyStore, checkPointer, newPointer } from "../core/body-store.ts";
 import { OncekeyError } from "../core/errors.ts";
-import { type AnyOutcome, isInMemory, type OutcomeBody } from "../core/outcome.ts";
+import { type AnyOutcome, isInMemory, letGo, type OutcomeBody } from "../core/outcome.ts";
 import { StoreFailure } from "../core/store.ts";
 import type { ElsewhereContent } from "../core/stored-outcome.ts";
 import { compressing, decompressing, mayCompress, pays } from "./compress.ts";
@@ -212,10 +212,6 @@ async function* eachPatiently(context: EngineContext, chunks: AsyncIterable<Uint
     // Not awaited: one that hangs would hang here as well.
     void iterator.return?.()?.catch(() => {});
   }
-}
-
-async function letGo(body: OutcomeBody): Promise<void> {
-  if (!isInMemory(body)) await body.release();
 }
 
 function changed(): OncekeyError {

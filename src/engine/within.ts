@@ -2,16 +2,12 @@ import { decide, type StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { matchRequest } from "../core/fingerprint.ts";
 import type { OpenedTransaction, Store } from "../core/store.ts";
-import type { StoredOutcome } from "../core/stored-outcome.ts";
 import { done, type EngineContext, type Turn } from "./context.ts";
-import { failureResult } from "./failures.ts";
+import { BUSY_RETRY_MS, decidedTurn, failedTurn } from "./decided-turn.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
-import { openOutcome, openProvisional } from "./stored-outcome.ts";
 import { runTransaction } from "./transaction.ts";
-
-const BUSY_RETRY_MS = 1_000;
 
 /** A duplicate that ends lets go of its two locks one after the other, and for an instant looks like another payload. */
 const MOST_ROUNDS = 4;
@@ -76,33 +72,11 @@ async function takeTurn(
       // Somebody finished, and this transaction's snapshot is too old to see it (REPEATABLE READ): only a new one can.
       if (last.kind === "again" && entry === null) return done({ kind: "contention", retryAfterMs: BUSY_RETRY_MS });
       return runTransaction(context, operation, request, (_, run) => run());
-    case "replay":
-      return replay(context, entry as StoredEntry, decision.outcome);
-    case "gone":
-    case "mismatch":
-      return done(decision);
-    case "version_unknown":
-      return done({ kind: "version_unknown", state: (entry as StoredEntry).state, retryAfterMs: BUSY_RETRY_MS });
-    case "unknown":
-      return done({
-        ...decision,
-        provisional: await openProvisional(context, (entry as StoredEntry).id, decision.provisional),
-      });
-    case "busy":
-      return { kind: "wait", retryAfterMs: decision.retryAfterMs };
-    default:
+    case "resume":
+    case "abandoned":
       // An entry that code of another kind left: not for a transaction to take over.
       return { kind: "wait", retryAfterMs: BUSY_RETRY_MS };
+    default:
+      return decidedTurn(context, entry as StoredEntry, decision);
   }
-}
-
-async function replay(context: EngineContext, { id, state }: StoredEntry, stored: StoredOutcome): Promise<Turn> {
-  const outcome = await openOutcome(context, id, stored);
-  return done(outcome === null ? { kind: "gone", state } : { kind: "replayed", outcome });
-}
-
-function failedTurn(error: unknown): Turn {
-  const result = failureResult(error);
-  if (result === null) throw error;
-  return done(result);
 }

@@ -1,5 +1,5 @@
 import { type ClientErrorCode, isClientError, OncekeyError } from "../core/errors.ts";
-import { type AnyOutcome, isInMemory } from "../core/outcome.ts";
+import { type AnyOutcome, letGo } from "../core/outcome.ts";
 import type { AnyResult } from "../engine/run-result.ts";
 import type { Answer } from "./exchange.ts";
 import { type Problem, type ProblemState, problemAnswer } from "./problem.ts";
@@ -77,16 +77,12 @@ export function resultAnswer(profile: Profile, result: AnyResult): Answer {
       if (result.provisional !== null && profile.provisional === "replayed") {
         return replayAnswer(profile, result.provisional);
       }
-      letGo(result.provisional);
+      // An answer that was kept and is not shown: nobody else lets go of its bytes.
+      if (result.provisional !== null) void letGo(result.provisional.body);
       return problemAnswer(profile, problemOf(result));
     default:
       return problemAnswer(profile, problemOf(result));
   }
-}
-
-/** An answer that was kept and is not shown: nobody else lets go of its bytes. */
-function letGo(outcome: AnyOutcome | null): void {
-  if (outcome !== null && !isInMemory(outcome.body)) void outcome.body.release();
 }
 
 function problemOf(result: Refused): Problem {

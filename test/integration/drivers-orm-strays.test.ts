@@ -107,15 +107,15 @@ type Hook = (tx: unknown) => Promise<unknown>;
 async function world(connect: Connect<unknown>) {
   const { url } = await createDatabase();
   await query(url, "CREATE TABLE booking (id text NOT NULL)");
-  const library: Library<unknown> = await connect(url);
-  const once = createOncekey({ store: postgresStore(library.driver), waitMs: 0, onError: () => {} });
+  const connected: Library<unknown> = await connect(url);
+  const once = createOncekey({ store: postgresStore(connected.driver), waitMs: 0, onError: () => {} });
   const hooks = new Map<string, Hook>();
   const bookings = once.transaction({
     name: "bookings.create",
     version: 1,
     async run({ tx, input }) {
       const { key } = (input as { body: { key: string } }).body;
-      await library.execute(tx, `INSERT INTO booking VALUES ('${key}')`);
+      await connected.execute(tx, `INSERT INTO booking VALUES ('${key}')`);
       await hooks.get(key)?.(tx);
       return ok({ key });
     },
@@ -125,7 +125,7 @@ async function world(connect: Connect<unknown>) {
     once.run(bookings, { scope: { tenant: "acme", client: null }, key, input: { body: { key } } });
   const column = async (sql: string) => (await query(url, sql)).map(({ value }) => value);
   return {
-    ...library,
+    ...connected,
     hooks,
     run,
     rows: () => column("SELECT id AS value FROM booking ORDER BY id"),

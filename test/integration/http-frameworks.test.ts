@@ -1,12 +1,13 @@
 import { type FastifyRequest, fastify } from "fastify";
 import { type Context, Hono } from "hono";
 import { cors } from "hono/cors";
-import { createOncekey, type Oncekey, type Operation, ok } from "oncekey";
+import { createOncekey, type Oncekey, type Operation } from "oncekey";
 import { idempotent as bindFastify } from "oncekey/fastify";
 import { idempotent as bindFetch } from "oncekey/fetch";
 import { idempotent as bindHono } from "oncekey/hono";
 import { memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
+import { writeAndWrap } from "./support/capturing.ts";
 
 const scope = () => ({ tenant: "acme", client: null });
 const HEADERS = { "idempotency-key": "k", "content-type": "application/json" };
@@ -21,22 +22,9 @@ interface Defined {
 
 async function define(): Promise<Defined> {
   const once = createOncekey({ store: memoryStore() }) as Oncekey<unknown>;
-  const seen: unknown[] = [];
-  const write = once.transaction({
-    name: "a.write",
-    version: 1,
-    async run({ input }) {
-      seen.push(input.body);
-      return ok(input.body);
-    },
-  });
-  const wrap = once.capture({
-    name: "a.wrap",
-    version: 1,
-    reconcile: async () => ({ kind: "unknown", why: "never asked" }) as const,
-  });
+  const defined = writeAndWrap(once);
   await once.start();
-  return { once, write, wrap, seen };
+  return { once, ...defined };
 }
 
 describe("Fastify", () => {

@@ -1,12 +1,12 @@
 import { Readable } from "node:stream";
 import type { CallHandler, DynamicModule, ExecutionContext, INestApplication } from "@nestjs/common";
-import { type BodyStore, createOncekey, type Oncekey, type Operation, ok } from "oncekey";
+import { type BodyStore, createOncekey, type Oncekey, type Operation } from "oncekey";
 import { memoryStore } from "oncekey/memory";
 import { Idempotent, type NestRequest, OncekeyModule } from "oncekey/nest";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { NestPeer } from "../conformance/adapter-hosts/nest.ts";
 import { nestPeers } from "../conformance/adapter-hosts/nest-peers.ts";
-import { longBodies, post, scope } from "./support/capturing.ts";
+import { longBodies, post, scope, writeAndWrap } from "./support/capturing.ts";
 
 interface Shop {
   readonly once: Oncekey<unknown>;
@@ -18,20 +18,9 @@ interface Shop {
 
 /** An instance that is not started. */
 function shop(options: { readonly bodyStore?: BodyStore } = {}): Shop {
-  const seen: unknown[] = [];
   const errors: unknown[] = [];
   const once = createOncekey({ store: memoryStore(), onError: (error) => void errors.push(error), ...options });
-  const write = once.transaction({
-    name: "a.write",
-    version: 1,
-    async run({ input }) {
-      seen.push(input.body);
-      return ok(input.body);
-    },
-  });
-  const reconcile = async () => ({ kind: "unknown", why: "never asked" }) as const;
-  const wrap = once.capture({ name: "a.wrap", version: 1, reconcile });
-  return { once: once as Oncekey<unknown>, write, wrap, seen, errors };
+  return { once: once as Oncekey<unknown>, ...writeAndWrap(once), errors };
 }
 
 type Method = (...given: never[]) => unknown;

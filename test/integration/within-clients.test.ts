@@ -94,10 +94,18 @@ const unheard = (pool: EventEmitter) => {
   pool.on("connect", (client: EventEmitter) => client.on("error", () => {}));
 };
 
-const onPrisma6: Connect<PrismaTx<PrismaClient6>> = (url) => {
-  const { client, pool } = prismaClient6(url, 10);
+/** Each version of Prisma has a client of a type of its own. */
+function closedAtEnd<
+  Opened extends { client: { $disconnect(): Promise<void> }; pool: EventEmitter & { end(): Promise<void> } },
+>(opened: Opened): Opened {
+  const { client, pool } = opened;
   unheard(pool);
   atEnd(() => client.$disconnect().then(() => pool.end()));
+  return opened;
+}
+
+const onPrisma6: Connect<PrismaTx<PrismaClient6>> = (url) => {
+  const { client, pool } = closedAtEnd(prismaClient6(url, 10));
   return {
     driver: fromPrisma(client, { pool }),
     execute: (tx, sql) => tx.$executeRawUnsafe(sql),
@@ -107,9 +115,7 @@ const onPrisma6: Connect<PrismaTx<PrismaClient6>> = (url) => {
 };
 
 const onPrisma7: Connect<PrismaTx<PrismaClient7>> = (url) => {
-  const { client, pool } = prismaClient7(url, 10);
-  unheard(pool);
-  atEnd(() => client.$disconnect().then(() => pool.end()));
+  const { client, pool } = closedAtEnd(prismaClient7(url, 10));
   return {
     driver: fromPrisma(client, { pool }),
     execute: (tx, sql) => tx.$executeRawUnsafe(sql),
@@ -121,15 +127,15 @@ const onPrisma7: Connect<PrismaTx<PrismaClient7>> = (url) => {
 async function world<Tx>(connect: Connect<Tx>) {
   const { url } = await createDatabase();
   await query(url, "CREATE TABLE booking (id text NOT NULL)");
-  const library = connect(url);
-  const once = createOncekey({ store: postgresStore(library.driver), waitMs: 0, onError: () => {} });
+  const connected = connect(url);
+  const once = createOncekey({ store: postgresStore(connected.driver), waitMs: 0, onError: () => {} });
   const hooks = new Map<string, (tx: Tx) => unknown>();
   const bookings = once.transaction({
     name: "bookings.create",
     version: 1,
     async run({ tx, input }) {
       const { key } = (input as { body: { key: string } }).body;
-      await library.execute(tx, `INSERT INTO booking VALUES ('${key}')`);
+      await connected.execute(tx, `INSERT INTO booking VALUES ('${key}')`);
       const answer = await hooks.get(key)?.(tx);
       return (answer as ReturnType<typeof ok>) ?? ok({ key });
     },
@@ -138,7 +144,7 @@ async function world<Tx>(connect: Connect<Tx>) {
   const request = (key: string) => ({ scope: { tenant: "acme", client: null }, key, input: { body: { key } } });
   const count = async (from: string) => Number((await query(url, `SELECT count(*)::int AS n FROM ${from}`))[0]?.n);
   return {
-    ...library,
+    ...connected,
     hooks,
     run: (key: string) => once.run(bookings, request(key)),
     runIn: (tx: Tx, key: string) => once.run(bookings, { ...request(key), transaction: fromTransaction(tx) }),

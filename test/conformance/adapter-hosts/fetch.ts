@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Operation } from "oncekey";
 import { idempotent } from "oncekey/fetch";
 import { type AdapterHarness, type AdapterRoute, bindingOptions } from "oncekey/testing";
+import { fetchListener } from "./fetch-listener.ts";
 import { listening } from "./listening.ts";
 
 type Way = (text: string) => Response;
@@ -43,7 +43,11 @@ export async function fetchHost(): Promise<AdapterHarness> {
         handle: handleOf(route),
       }));
       return listen(
-        (req, res) => void bridge(req, res, served.find(({ matches }) => matches.test(req.url ?? ""))?.handle),
+        fetchListener(async (request) => {
+          if (request.headers.get("authorization") === null) return new Response(null, { status: 401 });
+          const found = served.find(({ matches }) => matches.test(new URL(request.url).pathname));
+          return found?.handle(request) ?? new Response(null, { status: 404 });
+        }),
       );
     },
   };
@@ -64,23 +68,4 @@ function handleOf(route: AdapterRoute): Handle {
   return idempotent(operation as Operation<"capture">, options, async (request) =>
     answer(await existing.text(await request.json().catch(() => undefined))),
   );
-}
-
-async function bridge(req: IncomingMessage, res: ServerResponse, handle: Handle | undefined): Promise<void> {
-  const response = await answerFor(req, handle).catch(() => new Response("broken", { status: 500 }));
-  res.statusCode = response.status;
-  for (const [name, value] of response.headers) res.appendHeader(name, value);
-  res.end(Buffer.from(await response.arrayBuffer()));
-}
-
-async function answerFor(req: IncomingMessage, handle: Handle | undefined): Promise<Response> {
-  if (req.headers.authorization === undefined) return new Response(null, { status: 401 });
-  const headers = new Headers();
-  for (let at = 0; at < req.rawHeaders.length; at += 2) {
-    headers.append(req.rawHeaders[at] as string, req.rawHeaders[at + 1] as string);
-  }
-  const body = Readable.toWeb(req) as ReadableStream;
-  const url = `http://127.0.0.1${req.url}`;
-  const request = new Request(url, { method: req.method ?? "GET", headers, body, duplex: "half" } as RequestInit);
-  return handle === undefined ? new Response(null, { status: 404 }) : handle(request);
 }

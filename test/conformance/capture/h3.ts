@@ -4,19 +4,12 @@ import { idempotent } from "oncekey/h3";
 import { listening } from "../adapter-hosts/listening.ts";
 import type { CaptureHost } from "./compare.ts";
 import { BYTES, LONG, TEXT, type WaysOf, WIDE } from "./ways.ts";
-import { type WebAnswering, webWays } from "./ways-web.ts";
+import { webWays } from "./ways-web.ts";
 
 type Answering = (event: H3Event) => unknown;
 
-const web = Object.fromEntries(
-  Object.entries(webWays).map(([way, answer]) => [
-    way,
-    typeof answer === "string" ? answer : () => (answer as WebAnswering)(),
-  ]),
-) as WaysOf<Answering>;
-
 const ways: WaysOf<Answering> = {
-  ...web,
+  ...webWays,
   JSON: () => ({ text: WIDE, amount: 1.5 }),
   text: () => TEXT,
   HTML: () => html`<p>${WIDE}</p>`,

@@ -8,19 +8,12 @@ import { idempotent } from "oncekey/hono";
 import { listening } from "../adapter-hosts/listening.ts";
 import type { CaptureHost } from "./compare.ts";
 import { TEXT, type WaysOf, WIDE } from "./ways.ts";
-import { type WebAnswering, webWays } from "./ways-web.ts";
+import { webWays } from "./ways-web.ts";
 
 type Answering = (c: Context) => Response | Promise<Response>;
 
-const web = Object.fromEntries(
-  Object.entries(webWays).map(([way, answer]) => [
-    way,
-    typeof answer === "string" ? answer : () => (answer as WebAnswering)(),
-  ]),
-) as WaysOf<Answering>;
-
 const ways: WaysOf<Answering> = {
-  ...web,
+  ...webWays,
   JSON: (c) => c.json({ text: WIDE, amount: 1.5 }),
   text: (c) => c.text(TEXT),
   HTML: (c) => c.html(`<p>${WIDE}</p>`),

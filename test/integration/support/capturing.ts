@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BodyStore, createOncekey, type Operation, ok } from "oncekey";
+import { type BodyStore, createOncekey, type Oncekey, type Operation, ok } from "oncekey";
 import { fileBodyStore } from "oncekey/bodies/file";
 import { memoryStore } from "oncekey/memory";
 import { onTestFinished } from "vitest";
@@ -21,13 +21,9 @@ export interface Bindable {
 
 export const scope = () => ({ tenant: "acme", client: null });
 
-/** Defines a transaction that answers with its input, and a capture. */
-export async function bindable(): Promise<Bindable> {
-  const bodyStore = await longBodies();
-  const store = memoryStore();
+/** Defines a transaction that answers with its input, which it also notes in `seen`, and a capture. */
+export function writeAndWrap<Tx>(once: Oncekey<Tx>) {
   const seen: unknown[] = [];
-  const errors: unknown[] = [];
-  const once = createOncekey({ store, bodyStore, onError: (error) => void errors.push(error) });
   const write = once.transaction({
     name: "a.write",
     version: 1,
@@ -37,10 +33,19 @@ export async function bindable(): Promise<Bindable> {
     },
   });
   const reconcile = async () => ({ kind: "unknown", why: "never asked" }) as const;
-  const wrap = once.capture({ name: "a.wrap", version: 1, reconcile });
+  return { write, wrap: once.capture({ name: "a.wrap", version: 1, reconcile }), seen };
+}
+
+/** The two operations on a started instance of their own. */
+export async function bindable(): Promise<Bindable> {
+  const bodyStore = await longBodies();
+  const store = memoryStore();
+  const errors: unknown[] = [];
+  const once = createOncekey({ store, bodyStore, onError: (error) => void errors.push(error) });
+  const defined = writeAndWrap(once);
   await once.start();
   const { id } = identityOf(scope(), "a.wrap", "k");
-  return { write, wrap, seen, errors, state: async () => (await store.read(id))?.state };
+  return { ...defined, errors, state: async () => (await store.read(id))?.state };
 }
 
 /** A body store in a directory that is removed when the test ends: replays of long answers are streamed from it. */
