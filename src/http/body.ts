@@ -2,6 +2,7 @@ import { bodyKindOf, parseContentType } from "../core/body/content-type.ts";
 import { parsedRequestBody, type RequestBody, readRequestBody } from "../core/body/read.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { unsafeNumberPath } from "../core/json/canonical.ts";
+import { pathOf } from "../core/json/trail.ts";
 import { decodeContent } from "./coding.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -108,11 +109,11 @@ function checkNumbers(form: RequestBody): void {
 }
 
 // Depth is bounded by the parser.
-function firstBigInt(value: unknown, path = "$"): string | null {
-  if (typeof value === "bigint") return path;
+function firstBigInt(value: unknown, names: readonly (string | number)[] = []): string | null {
+  if (typeof value === "bigint") return pathOf(names);
   if (typeof value !== "object" || value === null) return null;
-  for (const [name, member] of Object.entries(value)) {
-    const found = firstBigInt(member, Array.isArray(value) ? `${path}[${name}]` : `${path}.${name}`);
+  for (const [name, member] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
+    const found = firstBigInt(member, [...names, name]);
     if (found !== null) return found;
   }
   return null;

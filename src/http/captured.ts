@@ -9,8 +9,8 @@ import { unfold } from "./unfold.ts";
 /** What an adapter changes in the head of a handler's own answer. */
 export interface HeadChanges {
   readonly add: readonly HeaderLine[];
-  /** The replay marker, which no handler may set. */
-  readonly remove: string;
+  /** The replay marker, which no handler may set; `null`: the dialect has none. */
+  readonly remove: string | null;
 }
 
 /** A recorded answer, complete. */

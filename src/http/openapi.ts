@@ -1,8 +1,8 @@
-import { type ClientErrorCode, codes } from "../core/errors.ts";
+import { type ClientErrorCode, codes, type RetryAdvice } from "../core/errors.ts";
+import { maxDurationOf, retentionOf } from "../engine/context.ts";
 import type { Operation } from "../engine/operation.ts";
-import { DEFAULT_MAX_DURATION_MS, type Settings } from "../engine/settings.ts";
 import type { BindingOptions } from "./binding.ts";
-import type { Profile } from "./profile.ts";
+import { firstSentRule, type Profile, RETENTION_HEADER } from "./profile.ts";
 import { profileNamed } from "./profiles/index.ts";
 
 /** Part of an OpenAPI 3.1 document, or a JSON Schema in one: plain JSON data. */
@@ -34,10 +34,10 @@ export interface OpenApiOptions extends Pick<BindingOptions<never>, "requireKey"
 export function openApiOperation(operation: Operation, options: OpenApiOptions = {}): OpenApiObject {
   const { base = {} } = options;
   const profile = profileNamed(operation.engine.settings.profile);
-  const listed = problemsOf(operation, options);
+  const listed = problemsOf(operation, profile, options);
   return {
     ...base,
-    parameters: withKey(base.parameters, keyParameter(operation, profile, options)),
+    ...parametersWith(base.parameters, keyParameter(operation, profile, options)),
     responses: withProblems(operation, profile, objectOf(base.responses), listed, options),
     "x-idempotency": extension(operation, profile, listed, options),
   };
@@ -67,7 +67,14 @@ export function problemSchema(): OpenApiObject {
   };
 }
 
-type ProblemRow = { readonly code: ClientErrorCode } & (typeof codes)[ClientErrorCode];
+interface ProblemRow {
+  readonly code: ClientErrorCode;
+  /** In the dialect's terms, as `error`. */
+  readonly status: number;
+  readonly error: string;
+  readonly retry: RetryAdvice;
+  readonly title: string;
+}
 
 function isClientCode(code: string): code is ClientErrorCode {
   return codes[code as ClientErrorCode].audience === "client";
@@ -75,33 +82,47 @@ function isClientCode(code: string): code is ClientErrorCode {
 
 /** Those that this binding can answer with, in the order of the table. */
 function problemsOf(
-  { definition }: Operation,
-  { authorize, requireKey = true }: OpenApiOptions,
+  { rules, engine }: Operation,
+  profile: Profile,
+  { authorize, requireKey = profile.key.required }: OpenApiOptions,
 ): readonly ProblemRow[] {
+  const late = engine.settings.refuseLateRetries;
   const impossible = new Set<ClientErrorCode>([
-    ...(requireKey ? [] : (["idempotency_key_missing"] as const)),
+    // Where a dialect has both or none, the instant of the first attempt without a key is refused.
+    ...(requireKey || (late && firstSentRule(profile).required) ? [] : (["idempotency_key_missing"] as const)),
     ...(authorize === undefined ? (["idempotency_forbidden"] as const) : []),
-    ...(definition.compare === "none" ? (["idempotency_payload_mismatch"] as const) : []),
+    ...(rules.compare === "none" ? (["idempotency_payload_mismatch"] as const) : []),
+    ...(late ? [] : (["idempotency_retry_too_late"] as const)),
   ]);
   return Object.keys(codes)
     .filter(isClientCode)
     .filter((code) => !impossible.has(code))
-    .map((code) => ({ code, ...codes[code] }));
+    .map((code) => {
+      const { retry, title } = codes[code];
+      const { status, error } = profile.refusals[code];
+      return { code, status, error, retry, title };
+    });
 }
 
 /** Problems that say when to come back. */
-function hasRetryAfter({ code, status }: ProblemRow): boolean {
-  return status === 503 || code === "idempotency_in_progress" || code === "idempotency_outcome_unknown";
+function hasRetryAfter({ code }: ProblemRow): boolean {
+  return codes[code].status === 503 || code === "idempotency_in_progress" || code === "idempotency_outcome_unknown";
 }
 
 // A bare key, or a quoted structured-field string (RFC 9651 §3.3.3); a comma is refused in both.
 const KEY_PATTERN = '^(?:[!#-+\\--\\[\\]-~]+|"(?:[ !#-+\\--\\[\\]-~]|\\\\["\\\\])+")$';
 
-function keyParameter({ engine }: Operation, profile: Profile, { requireKey = true }: OpenApiOptions): OpenApiObject {
+/** The key's header; `null` where it travels as a member, which the request's own schema describes. */
+function keyParameter(
+  { engine }: Operation,
+  { key }: Profile,
+  { requireKey = key.required }: OpenApiOptions,
+): OpenApiObject | null {
+  if (key.place.in !== "header") return null;
   // Quotes and escapes are spelling, and do not count as the key's own length.
   const maxLength = 2 * engine.settings.maxKeyLength + 2;
   return {
-    name: fieldName(profile.keyHeader),
+    name: fieldName(key.place.name),
     in: "header",
     required: requireKey,
     description:
@@ -114,6 +135,11 @@ function keyParameter({ engine }: Operation, profile: Profile, { requireKey = tr
 /** `idempotency-key` → `Idempotency-Key`, as documents write it. */
 function fieldName(header: string): string {
   return header.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+}
+
+function parametersWith(own: unknown, key: OpenApiObject | null): { readonly parameters?: unknown } {
+  if (key === null) return own === undefined ? {} : { parameters: own };
+  return { parameters: withKey(own, key) };
 }
 
 function withKey(own: unknown, key: OpenApiObject): readonly unknown[] {
@@ -130,13 +156,13 @@ function withKey(own: unknown, key: OpenApiObject): readonly unknown[] {
 const letters = (name: string): string => name.toLowerCase().replace(/[^a-z]/g, "");
 
 function withProblems(
-  { definition, engine }: Operation,
+  operation: Operation,
   profile: Profile,
   own: OpenApiObject,
   listed: readonly ProblemRow[],
   options: OpenApiOptions,
 ): OpenApiObject {
-  const retention = retentionHeader(engine.settings, profile, definition.retentionMs);
+  const retention = retentionHeader(operation);
   const replay = { ...replayHeader(profile), ...retention };
   const responses: Record<string, unknown> = {};
   for (const [status, response] of Object.entries(own)) responses[status] = withHeaders(response, replay);
@@ -179,8 +205,8 @@ function withProblem(
   { problemRef }: OpenApiOptions,
 ): OpenApiObject {
   const content = objectOf(response.content);
-  const media = objectOf(content[profile.problemType]);
-  const ours = problemBody(rows, problemRef);
+  const media = objectOf(content[profile.mediaType]);
+  const ours = profile.name === "ietf" ? problemBody(rows, problemRef) : foreignBody(rows);
   const schema = media.schema === undefined ? ours : { anyOf: [media.schema, ours] };
   const late = rows.some(hasRetryAfter) ? { "Retry-After": RETRY_AFTER } : {};
   const headers = { ...late, ...objectOf(response.headers) };
@@ -188,7 +214,7 @@ function withProblem(
     description: rows.map(({ title }) => `${title}.`).join(" "),
     ...response,
     ...(Object.keys(headers).length > 0 && { headers }),
-    content: { ...content, [profile.problemType]: { ...media, schema } },
+    content: { ...content, [profile.mediaType]: { ...media, schema } },
   };
 }
 
@@ -203,40 +229,48 @@ function problemBody(rows: readonly ProblemRow[], problemRef: string | undefined
   return { allOf: [problem, { properties: { code, retry: { enum: [...new Set(rows.map((row) => row.retry))] } } }] };
 }
 
-function replayHeader({ replayMarker: [name, value] }: Profile): OpenApiObject {
+/** The vendor's pages describe its errors; here stand their names. */
+function foreignBody(rows: readonly ProblemRow[]): OpenApiObject {
+  return { description: `One of the errors ${[...new Set(rows.map(({ error }) => error))].join(", ")}.` };
+}
+
+function replayHeader({ replayMarker }: Profile): OpenApiObject {
+  if (replayMarker === null) return {};
+  const [name, value] = replayMarker;
   const description = "On every answer but that of the request which carried the operation out.";
   return { [fieldName(name)]: { description, schema: { type: "string", const: value } } };
 }
 
-function retentionHeader(settings: Settings, profile: Profile, retentionMs: number | undefined): OpenApiObject {
-  if (!settings.publishRetention) return {};
+function retentionHeader(operation: Operation): OpenApiObject {
+  if (!operation.engine.settings.publishRetention) return {};
   const description = "How many seconds an outcome is kept, from completion.";
-  const schema = { type: "integer", const: Math.floor((retentionMs ?? settings.retentionMs) / 1_000) };
-  return { [fieldName(profile.retentionHeader)]: { description, schema } };
+  const schema = { type: "integer", const: Math.floor(retentionOf(operation) / 1_000) };
+  return { [fieldName(RETENTION_HEADER)]: { description, schema } };
 }
 
 /** What generators of clients need: no schema tells them what to repeat, and for how long. */
 function extension(
-  { definition, engine, identityName, runKind }: Operation,
+  operation: Operation,
   profile: Profile,
   listed: readonly ProblemRow[],
-  { requireKey = true }: OpenApiOptions,
+  { requireKey = profile.key.required }: OpenApiOptions,
 ): OpenApiObject {
+  const { definition, engine, identityName, rules, runKind } = operation;
   const { settings } = engine;
-  const retentionMs = definition.retentionMs ?? settings.retentionMs;
-  const [name, value] = profile.replayMarker;
+  const retentionMs = retentionOf(operation);
   return {
     operation: identityName,
     runKind,
-    key: { header: fieldName(profile.keyHeader), required: requireKey, maxLength: settings.maxKeyLength },
-    scope: { parts: ["tenant", "client"], keySpace: definition.keySpace ?? "operation" },
-    compare: definition.compare ?? "wire",
+    profile: profile.name,
+    key: { ...placeOf(profile), required: requireKey, maxLength: settings.maxKeyLength },
+    scope: { parts: ["tenant", "client"], keySpace: rules.keySpace },
+    compare: rules.compare,
     retentionMs,
     retentionSeconds: Math.floor(retentionMs / 1_000),
     clientRetryWindowMs: settings.clientRetryWindowMs,
     waitMs: definition.waitMs ?? settings.waitMs,
-    maxDurationMs: definition.maxDurationMs ?? DEFAULT_MAX_DURATION_MS,
-    replay: { header: fieldName(name), value },
+    maxDurationMs: maxDurationOf(operation),
+    ...markOf(profile),
     problems: listed.map((row) => ({
       code: row.code,
       type: `/problems/${row.code}`,
@@ -245,6 +279,14 @@ function extension(
       retryAfter: hasRetryAfter(row),
     })),
   };
+}
+
+function placeOf({ key: { place } }: Profile): OpenApiObject {
+  return place.in === "header" ? { header: fieldName(place.name) } : { members: place.names };
+}
+
+function markOf({ replayMarker }: Profile): OpenApiObject {
+  return replayMarker === null ? {} : { replay: { header: fieldName(replayMarker[0]), value: replayMarker[1] } };
 }
 
 function objectOf(value: unknown): OpenApiObject {

@@ -88,7 +88,7 @@ function release(tape: Tape, head: HeadChanges): void {
   const { res, captured } = tape;
   tape.state = "released";
   restore(tape);
-  res.removeHeader(head.remove);
+  if (head.remove !== null) res.removeHeader(head.remove);
   for (const [name, value] of head.add) res.setHeader(name, value);
   if (captured === null) res.destroy();
   else if (tape.closed !== "no") captured.release();

@@ -2,8 +2,10 @@ import { type ClientErrorCode, isClientError, OncekeyError } from "../core/error
 import { type AnyOutcome, letGo } from "../core/outcome.ts";
 import type { AnyResult } from "../engine/run-result.ts";
 import type { Answer } from "./exchange.ts";
-import { type Problem, type ProblemState, problemAnswer } from "./problem.ts";
+import type { Problem, ProblemState } from "./problem.ts";
 import type { Profile } from "./profile.ts";
+import type { Asked } from "./profile-request.ts";
+import { problemAnswer } from "./refusal.ts";
 import { freshAnswer, replayAnswer } from "./replay.ts";
 
 type Refused = Exclude<AnyResult, { readonly outcome: AnyOutcome }>;
@@ -35,6 +37,12 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
     code: "idempotency_response_unavailable",
     detail: "The request was carried out, but its answer is no longer kept. Look the result up; do not send it again.",
   },
+  too_late: {
+    code: "idempotency_retry_too_late",
+    state: "none",
+    detail:
+      "The request was first sent before anything that is still remembered; nothing was run, but an earlier attempt may have been carried out. Look its result up before you send it anew with a new key.",
+  },
   lease_lost: {
     code: "idempotency_lease_lost",
     state: "in_progress",
@@ -63,25 +71,31 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   },
 };
 
-/** What a run gave, as an answer in the profile's dialect. */
-export function resultAnswer(profile: Profile, result: AnyResult): Answer {
+/** What a run gave, as an answer in the profile's dialect. `shown`: an outcome in the form of the route. */
+export async function resultAnswer(
+  profile: Profile,
+  result: AnyResult,
+  asked: Asked,
+  shown: (outcome: AnyOutcome) => Promise<AnyOutcome> = async (outcome) => outcome,
+): Promise<Answer> {
   switch (result.kind) {
-    case "completed":
     case "not_begun":
+      return freshAnswer(profile, await shown(result.outcome), asked, "not_begun");
+    case "completed":
     case "provisional":
     case "unprotected":
-      return freshAnswer(profile, result.outcome);
+      return freshAnswer(profile, await shown(result.outcome), asked);
     case "replayed":
-      return replayAnswer(profile, result.outcome);
+      return replayAnswer(profile, await shown(result.outcome), asked);
     case "unknown":
       if (result.provisional !== null && profile.provisional === "replayed") {
-        return replayAnswer(profile, result.provisional);
+        return replayAnswer(profile, await shown(result.provisional), asked);
       }
       // An answer that was kept and is not shown: nobody else lets go of its bytes.
       if (result.provisional !== null) void letGo(result.provisional.body);
-      return problemAnswer(profile, problemOf(result));
+      return problemAnswer(profile, problemOf(result), asked);
     default:
-      return problemAnswer(profile, problemOf(result));
+      return problemAnswer(profile, problemOf(result), asked);
   }
 }
 
@@ -101,11 +115,11 @@ const closing: Problem = {
 };
 
 /** An error that a client may see, as an answer; `null` for every other one, which belongs to the framework. */
-export function errorAnswer(profile: Profile, error: unknown): Answer | null {
-  if (error instanceof OncekeyError && error.code === "oncekey_closed") return problemAnswer(profile, closing);
+export function errorAnswer(profile: Profile, error: unknown, asked: Asked): Answer | null {
+  if (error instanceof OncekeyError && error.code === "oncekey_closed") return problemAnswer(profile, closing, asked);
   if (!isClientError(error)) return null;
   const { code, message } = error;
-  return problemAnswer(profile, { code, detail: message, state: "none", retryAfterMs: retryAfterOf(error) });
+  return problemAnswer(profile, { code, detail: message, state: "none", retryAfterMs: retryAfterOf(error) }, asked);
 }
 
 function retryAfterOf(error: OncekeyError): number | undefined {
