@@ -1,6 +1,9 @@
 import express, { type Express, type Request, type RequestHandler } from "express";
+import { openApiOperation } from "oncekey";
 import { idempotent } from "oncekey/express";
 import { authenticate, callerOf } from "./auth.ts";
+import { mountCheckout } from "./checkout/mount.ts";
+import { mountDialect } from "./dialects/index.ts";
 import { rememberForm } from "./form-request.ts";
 import type { Lab } from "./lab.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -10,17 +13,20 @@ import { listRefunds, refundHandler } from "./operations/refunds.ts";
 import type { Payments, Queryable } from "./payments.ts";
 import { answerError, notFound, sendJson } from "./problem.ts";
 
-/** The API: three operations bound to their routes, and the lists. */
-export function createApp({ pool, operations }: Payments, lab: Lab): Express {
+/** The API: three operations bound to their routes, the lists, and the vendor paths of the profile where it has some. */
+export function createApp({ pool, operations }: Payments, lab: Lab, profile?: string): Express {
   const { createInvoice, createCharge, createRefund } = operations;
-  const scope = callerOf;
-  const json = { scope, accepts: ["json"], allowUnsafeNumbers: true } as const;
+  // Money moves: no request without a key, whatever the dialect allows.
+  const binding = { scope: callerOf, requireKey: true } as const;
+  const json = { ...binding, accepts: ["json"], allowUnsafeNumbers: true } as const;
   const app = express().disable("x-powered-by");
   if (lab.routes !== null) app.use("/lab", lab.routes(pool));
+  if (takesIdempotencyKey(operations)) mountCheckout(app);
+  if (profile !== undefined) mountDialect(app, { operations, lab }, profile);
 
   app.use("/v1", authenticate(lab.isRevoked), lab.watch, rememberForm);
-  app.post("/v1/invoices", idempotent(createInvoice, { scope }));
-  app.post("/v1/charges", idempotent(createCharge, { scope, context: chargeContextOf }));
+  app.post("/v1/invoices", idempotent(createInvoice, binding));
+  app.post("/v1/charges", idempotent(createCharge, { ...binding, context: chargeContextOf }));
   app.post("/v1/refunds", keepBytes, idempotent(createRefund, json), refundHandler(pool, lab.step));
 
   app.get(["/v1/invoices", "/v1/invoices/:id"], answerWith(pool, listInvoices));
@@ -30,6 +36,12 @@ export function createApp({ pool, operations }: Payments, lab: Lab): Express {
   app.use(notFound);
   app.use(answerError);
   return app;
+}
+
+/** Whether keys travel in the header that the checkout page and the printed lines use; some dialects have another place. */
+export function takesIdempotencyKey({ createCharge }: Payments["operations"]): boolean {
+  const { key } = openApiOperation(createCharge)["x-idempotency"] as { readonly key: { readonly header?: string } };
+  return key.header === "Idempotency-Key";
 }
 
 const chargeContextOf = (request: Request) => chargeContext(callerOf(request));

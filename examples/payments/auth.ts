@@ -16,17 +16,37 @@ export const TOKENS: ReadonlyMap<string, Caller> = new Map([
 
 const callers = new WeakMap<Request, Caller>();
 
+/** How callers of some routes prove who they are, and what those get that cannot. */
+export interface Credentials {
+  /** The token that a request brings; `undefined`: none. */
+  tokenOf(request: Request): string | undefined;
+  refuse(request: Request, response: Response): void;
+}
+
+/** The API's own: a bearer token, and a problem body for whoever has none. */
+const bearer: Credentials = {
+  tokenOf: bearerOf,
+  refuse(_request, response) {
+    response.set("WWW-Authenticate", "Bearer");
+    sendProblem(response, 401, { code: "unauthenticated", title: "A valid bearer token is required" });
+  },
+};
+
+/** The bearer token of a request; `undefined` where it brings none. */
+export function bearerOf(request: Request): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(request.get("authorization") ?? "")?.[1];
+}
+
 /**
- * Express middleware: 401 for a missing, unknown or revoked bearer token. It stands before the idempotency middleware,
- * so that a stored answer is only ever replayed to a caller who may still ask for it.
+ * Express middleware: refuses a missing, unknown or revoked token. It stands before the idempotency middleware, so that a
+ * stored answer is only ever replayed to a caller who may still ask for it.
  */
-export function authenticate(isRevoked: (token: string) => boolean) {
+export function authenticate(isRevoked: (token: string) => boolean, { tokenOf, refuse }: Credentials = bearer) {
   return (request: Request, response: Response, next: NextFunction): void => {
-    const token = /^Bearer +(\S+)$/i.exec(request.get("authorization") ?? "")?.[1];
+    const token = tokenOf(request);
     const caller = token === undefined || isRevoked(token) ? undefined : TOKENS.get(token);
     if (caller === undefined) {
-      response.set("WWW-Authenticate", "Bearer");
-      sendProblem(response, 401, { code: "unauthenticated", title: "A valid bearer token is required" });
+      refuse(request, response);
       return;
     }
     callers.set(request, caller);

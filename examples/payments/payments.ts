@@ -27,6 +27,8 @@ export interface OperationParts {
   /** Runs a business step; in the lab it can be slowed down or killed. */
   readonly step: Step;
   readonly maxDurationMs: number;
+  /** Of the code that is deployed. */
+  readonly version: number;
 }
 
 /** The business of this example: its operations, ready to be bound to routes or resumed by a worker. */
@@ -70,7 +72,8 @@ export async function openPayments({
     const once = openOncekey(pool, control, settings, onPoint);
     const maxDurationMs = Math.min(LONGEST_RUN_MS, Math.floor((settings.retentionMs ?? Infinity) / 2));
     const psp = createPspClients(pspUrl);
-    const parts: OperationParts = { once, pool, psp, pspRecover: settings.pspRecover, step, maxDurationMs };
+    const { pspRecover, operationVersion: version } = settings;
+    const parts: OperationParts = { once, pool, psp, pspRecover, step, maxDurationMs, version };
     const operations = {
       createInvoice: createInvoice(parts),
       createCharge: createCharge(parts),
@@ -99,6 +102,8 @@ function openOncekey(pool: pg.Pool, control: pg.Pool, settings: Settings, onPoin
     // Leases are renewed over connections of their own: refunds use the main pool as they like.
     store: postgresStore(fromPg(pool), { control: fromPg(control) }),
     publishRetention: true,
+    encryptionKeys: settings.encryptionKeys,
+    fingerprintSecrets: settings.fingerprintSecrets,
     onPoint,
     onError: (error, about) => console.error(`oncekey: ${about.operation} at ${about.at}: ${describeError(error)}`),
     ...(settings.profile !== undefined && { profile: settings.profile }),

@@ -1,8 +1,16 @@
 import type { NextFunction, Request, Response } from "express";
 import { writeExact } from "./exact-json.ts";
 
-/** Sends a problem body (RFC 9457). */
+/** Says what went wrong in another form than a problem body; its place is `response.locals.sayProblem`. */
+export type SayProblem = (response: Response, status: number, problem: Readonly<Record<string, unknown>>) => void;
+
+/** Sends a problem body (RFC 9457), or what the API's dialect has in its place. */
 export function sendProblem(response: Response, status: number, problem: Readonly<Record<string, unknown>>): void {
+  const { sayProblem } = response.locals as { readonly sayProblem?: SayProblem };
+  if (sayProblem !== undefined) {
+    sayProblem(response, status, problem);
+    return;
+  }
   response
     .status(status)
     .type("application/problem+json")

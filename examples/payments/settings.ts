@@ -1,4 +1,6 @@
 import { join, resolve } from "node:path";
+import type { EncryptionKey, FingerprintSecret } from "oncekey";
+import { keyRing } from "./key-ring.ts";
 
 /** How the charge operation settles a call to the provider that got no answer (see operations/charges.ts). */
 export type PspRecover = "dedupes" | "find_cancel" | "find_settles" | "at_most_once";
@@ -21,6 +23,12 @@ export interface Settings {
   readonly leaseMs: number | undefined;
   readonly waitMs: number | undefined;
   readonly retentionMs: number | undefined;
+  /** Newest first; what is stored is sealed under the first. None: stored as it is. */
+  readonly encryptionKeys: readonly EncryptionKey[];
+  /** Newest first; new fingerprints are made with the first. None: plain digests. */
+  readonly fingerprintSecrets: readonly FingerprintSecret[];
+  /** Version of all three operations; a deploy whose code cannot go on with what older code left raises it. */
+  readonly operationVersion: number;
   /** Where the relay sends its messages as signed webhooks; `undefined`: it names them on standard error. */
   readonly webhookUrl: string | undefined;
   /** Whether the API process also runs sweeper and relay. */
@@ -42,6 +50,9 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     leaseMs: wholeNumber(env, "ONCEKEY_LEASE_MS"),
     waitMs: wholeNumber(env, "ONCEKEY_WAIT_MS"),
     retentionMs: wholeNumber(env, "ONCEKEY_RETENTION_MS"),
+    encryptionKeys: keyRing(env, "ONCEKEY_ENCRYPTION_KEYS").map(({ id, bytes }) => ({ id, key: bytes })),
+    fingerprintSecrets: keyRing(env, "ONCEKEY_FINGERPRINT_SECRETS").map(({ id, bytes }) => ({ id, secret: bytes })),
+    operationVersion: Math.max(1, wholeNumber(env, "ONCEKEY_OPERATION_VERSION") ?? 1),
     webhookUrl: httpUrl(env, "ONCEKEY_WEBHOOK_URL"),
     worker: oneOf(env, "ONCEKEY_WORKER", ["0", "1"]) !== "0",
     lab: oneOf(env, "ONCEKEY_LAB", ["0", "1"]) === "1",

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createApp } from "./app.ts";
+import { createApp, takesIdempotencyKey } from "./app.ts";
 import { TOKENS } from "./auth.ts";
 import { openLab } from "./lab.ts";
 import { openPayments, type Payments } from "./payments.ts";
@@ -26,11 +26,15 @@ async function main(): Promise<void> {
     const lab = openLab(settings);
     const payments = await openPayments({ settings, ...stack, ...lab });
     try {
-      const app = createApp(payments, lab);
+      const app = createApp(payments, lab, settings.profile);
       const worker = settings.worker ? startWorker(loopsOf(payments, settings)) : null;
       const server = await listen(createServer(app), settings.port);
       const api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      announce({ api, psp: stack.pspUrl, database: stack.databaseUrl, pid: process.pid }, settings);
+      announce(
+        { api, psp: stack.pspUrl, database: stack.databaseUrl, pid: process.pid },
+        settings,
+        takesIdempotencyKey(payments.operations),
+      );
       await stopRequested;
       await drain(server, worker, payments);
     } finally {
@@ -41,21 +45,31 @@ async function main(): Promise<void> {
   }
 }
 
-function announce(ready: { readonly api: string } & Record<string, unknown>, settings: Settings): void {
+function announce(
+  ready: { readonly api: string } & Record<string, unknown>,
+  settings: Settings,
+  printsLines: boolean,
+): void {
   console.log(`oncekey payments ready ${JSON.stringify(ready)}`);
   // Tokens stay out of everything that is printed, even those of a test.
   const tokenFile = join(settings.dataDir, "token");
   mkdirSync(settings.dataDir, { recursive: true });
   writeFileSync(tokenFile, [...TOKENS.keys()][0] ?? "", { mode: 0o600 });
+  if (printsLines) tellLines(ready.api, tokenFile);
+  else tell(`\nThe requests of this dialect: docs/dialects/${settings.profile}.md`);
+  if (settings.lab) tell(`\nThe lab is open: ${ready.api}/lab/crash-points, ${ready.api}/lab/effects`);
+  if (printsLines) tell(`\nPay in a browser: ${ready.api}/checkout`);
+  tell("\nCtrl-C stops all of it.");
+}
+
+function tellLines(api: string, tokenFile: string): void {
   const post = (path: string, key: string, body: unknown) =>
-    `  curl -i ${ready.api}${path} -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: ${key}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
+    `  curl -sS -i -w '\\n' ${api}${path} -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: ${key}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
   tell("\nTry it, each line twice (the second answer is the first one, replayed):\n");
   tell(`  export TOKEN="$(cat '${tokenFile}')"`);
   tell(post("/v1/invoices", "first-invoice", { customer_id: "cus_1", amount_minor: 1999, currency: "EUR" }));
   tell(post("/v1/charges", "first-charge", { amount_minor: 1999, currency: "EUR", source: "tok_visa" }));
   tell(post("/v1/charges", "first-decline", { amount_minor: 1999, currency: "EUR", source: "tok_declined" }));
-  if (settings.lab) tell(`\nThe lab is open: ${ready.api}/lab/crash-points, ${ready.api}/lab/effects`);
-  tell("\nCtrl-C stops all of it.");
 }
 
 function listen(server: Server, port: number): Promise<Server> {

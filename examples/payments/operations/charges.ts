@@ -27,10 +27,10 @@ const CALL_TIMEOUT_MS = 5_000;
  * charge with its answer the last one. Killed anywhere in between, a retry or the sweeper goes on from the last commit,
  * and the provider is never asked to do the same thing twice.
  */
-export function createCharge({ once, psp: clients, pspRecover, step, maxDurationMs }: OperationParts) {
+export function createCharge({ once, psp: clients, pspRecover, step, maxDurationMs, version }: OperationParts) {
   return once.phases({
     name: "charges.create",
-    version: 1,
+    version,
     input: { body: ChargeInput },
     maxDurationMs,
     async run(op) {

@@ -29,10 +29,10 @@ export interface Invoice {
  * Its `reference` makes that last longer than the key: a retry that comes after the entry was purged runs anew, and finds
  * the invoice that the first one made.
  */
-export function createInvoice({ once, step, maxDurationMs }: OperationParts) {
+export function createInvoice({ once, step, maxDurationMs, version }: OperationParts) {
   return once.transaction({
     name: "invoices.create",
-    version: 1,
+    version,
     input: { body: InvoiceInput },
     maxDurationMs,
     async run({ tx, input, send, reference, ...origin }) {

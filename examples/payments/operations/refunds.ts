@@ -24,10 +24,10 @@ export interface Refund {
  * "Refund a charge": a handler that was there before Oncekey, captured. Its transaction and the stored answer are two
  * commits: killed in between, nobody knows whether the refund was made, and the key says so instead of making another.
  */
-export function createRefund({ once, pool, maxDurationMs }: OperationParts) {
+export function createRefund({ once, pool, maxDurationMs, version }: OperationParts) {
   return once.capture({
     name: "refunds.create",
-    version: 1,
+    version,
     input: { body: RefundInput },
     maxDurationMs,
     // Asked once nothing of the attempt can still be running: the handler's own table tells what became of it.

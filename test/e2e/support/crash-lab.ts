@@ -1,23 +1,19 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { atEnd, createDatabase } from "../../support/postgres.ts";
+import {
+  killProgram,
+  type Program,
+  type ProgramOptions,
+  spawnProgram,
+  startProgram as start,
+} from "../../support/program.ts";
 import { bundledExample } from "./bundled-example.ts";
 import { makeDataDir } from "./example.ts";
 
-/** One running program of the example: an API or the provider. */
-export interface Program {
-  /** Where it listens. */
-  readonly url: string;
-  readonly pid: number;
-  /** All that it has written so far, standard output and standard error. */
-  output(): string;
-  /** How it ended: `SIGKILL`, or an exit code as text. */
-  readonly ended: Promise<string>;
-  signal(name: NodeJS.Signals): void;
-}
+export type { Program } from "../../support/program.ts";
 
 /** One database, one provider, and as many API processes as a test wants: none of them owns the other two. */
 export interface Lab {
@@ -48,7 +44,6 @@ export interface LabOptions {
 const CHECKOUT = resolve(import.meta.dirname, "..", "..", "..");
 /** The module of the worker, below the bundle. */
 const SERVICE = "service.mjs";
-const START_LIMIT_MS = 60_000;
 
 /** Opens a lab; everything it starts ends with the test file. No API runs a sweeper unless its environment says so. */
 export async function openLab({ env = {}, databaseUrl }: LabOptions = {}): Promise<Lab> {
@@ -67,7 +62,7 @@ export async function openLab({ env = {}, databaseUrl }: LabOptions = {}): Promi
     api: (more = {}) => startProgram("start.mjs", { PORT: "0", ONCEKEY_LAB: "1", ...common, ...more }),
     worker: (more = {}) => startProgram("oncekey.mjs", { ...common, ...more }, ["worker", SERVICE]),
     async command(args) {
-      const child = await spawnProgram("oncekey.mjs", common, args);
+      const child = spawnProgram(await optionsOf("oncekey.mjs", common, args), endedWithTheFile);
       return { code: await child.ended, output: child.output() };
     },
     sql: async (text, values = []) => (await pool.query(text, [...values])).rows,
@@ -80,55 +75,14 @@ export function startPsp(dir: string): Promise<Program> {
 }
 
 async function startProgram(script: string, env: Environment, args: readonly string[] = []): Promise<Program> {
-  const program = await spawnProgram(script, env, args);
-  const ready = await readyLine(program.output, program.ended);
-  return { ...program, url: ready.api ?? ready.url ?? "" };
+  return start(await optionsOf(script, env, args), endedWithTheFile);
 }
 
-async function spawnProgram(script: string, env: Environment, args: readonly string[]): Promise<Program> {
+async function optionsOf(script: string, env: Environment, args: readonly string[]): Promise<ProgramOptions> {
   const dir = await bundledExample();
-  const file = args.map((arg) => (arg === SERVICE ? join(dir, arg) : arg));
-  const child = spawn(process.execPath, [join(dir, script), ...file], {
-    // Where the command finds the database client.
-    cwd: CHECKOUT,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  atEnd(() => end(child));
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-  }
-  // `close`, not `exit`: what it has written is complete only then.
-  const ended = new Promise<string>((done) => child.once("close", (code, signal) => done(signal ?? String(code))));
-  return {
-    url: "",
-    pid: child.pid ?? 0,
-    output: () => output,
-    ended,
-    signal: (name) => void child.kill(name),
-  };
+  const given = args.map((arg) => (arg === SERVICE ? join(dir, arg) : arg));
+  // The checkout: where the command finds the database client.
+  return { file: join(dir, script), args: given, env, cwd: CHECKOUT };
 }
 
-async function readyLine(output: () => string, ended: Promise<string>): Promise<{ api?: string; url?: string }> {
-  const deadline = Date.now() + START_LIMIT_MS;
-  let how: string | null = null;
-  void ended.then((value) => {
-    how = value;
-  });
-  for (;;) {
-    const line = /^oncekey (?:payments|psp|worker) ready (\{.*\})$/m.exec(output())?.[1];
-    if (line !== undefined) return JSON.parse(line);
-    if (how !== null || Date.now() > deadline) throw new Error(`Not ready (${how ?? "too slow"}):\n${output()}`);
-    await sleep(20);
-  }
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = new Promise((done) => child.once("exit", done));
-  child.kill("SIGKILL");
-  await gone;
-}
+const endedWithTheFile = (child: ChildProcess) => atEnd(() => killProgram(child));
