@@ -3,6 +3,8 @@ import { parseArgs } from "node:util";
 /** One option of a command. With `value` (a placeholder for the help) it takes one, without it is a switch. */
 export interface OptionRow {
   readonly value?: string;
+  /** It may be given more than once. */
+  readonly many?: true;
   readonly meaning: string;
 }
 
@@ -13,6 +15,8 @@ export type OptionTable = Readonly<Record<string, OptionRow>>;
 export interface CommandLine {
   readonly operands: readonly string[];
   readonly values: ReadonlyMap<string, string>;
+  /** Of options that may be given more than once: all values, in their order. */
+  readonly lists: ReadonlyMap<string, readonly string[]>;
   readonly switches: ReadonlySet<string>;
 }
 
@@ -43,6 +47,7 @@ export function parseCommandLine(
 ): CommandLine {
   const operands: string[] = [];
   const values = new Map<string, string>();
+  const lists = new Map<string, readonly string[]>();
   const switches = new Set<string>();
   // Not strict: Node's own messages quote what was given, which may be a secret.
   const { tokens } = parseArgs({ args: [...args], options: nodeOptions(options), strict: false, tokens: true });
@@ -53,11 +58,13 @@ export function parseCommandLine(
     if (row === undefined) throw new UsageError(`There is no ${named("option", token.rawName)} here.`);
     if (values.has(token.name)) throw new UsageError(`The option "${token.rawName}" was given twice.`);
     if (row.value === undefined) switches.add(givenSwitch(token));
-    else values.set(token.name, givenValue(token, row.value));
+    else if (row.many === true) {
+      lists.set(token.name, [...(lists.get(token.name) ?? []), givenValue(token, row.value)]);
+    } else values.set(token.name, givenValue(token, row.value));
   }
   // Whoever asks for help need not know what else is demanded.
   if (!switches.has("help")) checkOperands(operands, operandNames, more);
-  return { operands, values, switches };
+  return { operands, values, lists, switches };
 }
 
 interface OptionToken {

@@ -2,8 +2,12 @@ import type { CommandLine, OptionTable } from "./command-line.ts";
 
 /** What a command found or did: one value for programs, one text for people. */
 export interface Report {
-  /** 3 where nothing was found, 4 where a decision was refused: both changed nothing. 5: done, but not all of it. */
-  readonly exitCode: 0 | 3 | 4 | 5;
+  /**
+   * 3 where nothing was found, 4 where a decision was refused: both changed nothing. 5: done, but not all of it.
+   * 6: verified, and found wanting. 1: done, but its report could not be kept. 130: ended by a signal, and told how far it
+   * came.
+   */
+  readonly exitCode: 0 | 1 | 3 | 4 | 5 | 6 | 130;
   /** Printed with `--json`: plain data; a `Date` becomes an ISO 8601 instant. */
   readonly data: unknown;
   /** Printed without `--json`, ending in a line feed. */

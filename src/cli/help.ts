@@ -9,10 +9,12 @@ ${aligned(
   [
     ["0", "done"],
     ["1", "failed: the message on standard error says why and what to do"],
-    ["2", "the command line is not understood; nothing was done"],
+    ["2", "the command line is not understood, or names no database; nothing was done"],
     ["3", "no entry or message matched; nothing was done"],
     ["4", "resolve refused: the entry is as it was"],
     ["5", "rotate, erase: something was left, which the output names"],
+    ["6", "verify: a case failed, which the report names"],
+    ["130", "verify: ended by a signal; the report says how far it came"],
   ],
   "  ",
 )}`;
@@ -20,7 +22,7 @@ ${aligned(
 /** The help of the whole: commands, where the database comes from, exit codes. */
 export function generalHelp(commands: CommandTable): string {
   const rows = [...commands].map(([name, { summary }]) => [name, summary] as const);
-  return `Looks after Oncekey's tables in PostgreSQL. The database is the one of DATABASE_URL.
+  return `Looks after Oncekey's tables in PostgreSQL (the database is the one of DATABASE_URL), and verifies HTTP APIs.
 
 usage
   oncekey <command> [options]

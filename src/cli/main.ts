@@ -14,6 +14,7 @@ import { purgeCommand } from "./purge.ts";
 import { resolveCommand } from "./resolve.ts";
 import { rotateCommand } from "./rotate.ts";
 import { statusCommand } from "./status.ts";
+import { verifyCommand } from "./verify.ts";
 import { workerCommand } from "./worker.ts";
 
 const commands: CommandTable = new Map([
@@ -26,6 +27,7 @@ const commands: CommandTable = new Map([
   ["erase", eraseCommand],
   ["rotate", rotateCommand],
   ["worker", workerCommand],
+  ["verify", verifyCommand],
 ]);
 
 function version(): string {

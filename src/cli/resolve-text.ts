@@ -64,15 +64,26 @@ function refusedReport(entry: InspectedEntry, refused: Refused): Report {
     const why = `Its owner may still be at work, and --force does not change that. Come back in ${duration(claimableInMs)}.`;
     return refusal({ id, why: "running", claimableInMs }, `${shownEntry}\n${why}`);
   }
+  if (refused.kind === "changed") {
+    const { attempt } = refused;
+    const why = `It was attempted again since you looked: it is at attempt ${attempt} now. Look at the other side once more, then give --attempt ${attempt}.`;
+    return refusal({ id, why: "changed", attempt }, `${shownEntry}\n${why}`);
+  }
   const openIntents = refused.openIntents.map(shown);
   const { settlesInMs } = refused;
   const open = openIntents.length === 0 ? "" : `\nopen calls, which may have been made\n${intentsText(openIntents)}`;
   const when =
-    settlesInMs === null
-      ? "and nobody declared for how long: look at the other side, make sure that nothing can land any more"
-      : `for another ${duration(settlesInMs)}: come back then`;
+    settlesInMs === null ? whenUnknown(refused.openIntents) : `for another ${duration(settlesInMs)}: come back then`;
   const why = `Something that was sent may still land, ${when}; or insist with --force.`;
   return refusal({ id, why: "unsettled", settlesInMs, openIntents }, `${shownEntry}${open}\n${why}`);
+}
+
+/** Where every open call has a time of its own, it is the entry's that is missing: it was not given up yet. */
+function whenUnknown(open: readonly Intent[]): string {
+  const allTimed = open.length > 0 && open.every(({ settlesInMs }) => settlesInMs !== null);
+  return allTimed
+    ? "and an attempt of the entry itself as well: come back when it is needs_recovery"
+    : "and nobody declared for how long: look at the other side, make sure that nothing can land any more";
 }
 
 function refusal(data: Readonly<Record<string, unknown>>, text: string): Report {

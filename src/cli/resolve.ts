@@ -24,8 +24,9 @@ export const resolveCommand: Command = {
   summary: "decide what became of an entry",
   about: `Settles one entry by hand: with the outcome that every retry gets from now on, or given back, so that the next
 retry goes on with it (and, where the operation is resumed, the sweeper). The id is that of inspect or status, or its
-first 8 digits or more. Look at the other side first: it refuses while the owner is at work, or while something that was
-sent may still land; --force overrides the latter only. Who, when and why is kept for the audit, which inspect shows.
+first 8 digits or more. Inspect it, then look at the other side, then decide: --attempt is what inspect showed, and an
+entry that was attempted again since is refused. It also refuses while the owner is at work, or while something that was
+sent may still land; --force overrides the last only. Who, when and why is kept for the audit, which inspect shows.
 
 The file holds { "status", "headers", "body" or "bodyBase64" }; the status is 200 to 399 with --succeeded, 400 to 599
 with --failed. Ends with 3 where there is no such entry, with 4 where it was refused.`,
@@ -34,6 +35,7 @@ with --failed. Ends with 3 where there is no such entry, with 4 where it was ref
     succeeded: { value: "FILE", meaning: "it was done: the answer is in this JSON file" },
     failed: { value: "FILE", meaning: "it was not done and never will be: the refusal is in this JSON file" },
     release: { meaning: "give it back: the next retry goes on from its recovery point" },
+    attempt: { value: "N", meaning: "the attempt that inspect showed before you looked; must be given with --failed" },
     force: { meaning: "decide although something sent may still land: you know that it will not" },
     by: { value: "NAME", meaning: "who decides, for the audit; default: your account's name" },
     note: { value: "TEXT", meaning: "why, for the audit" },
@@ -44,7 +46,7 @@ with --failed. Ends with 3 where there is no such entry, with 4 where it was ref
   },
   examples: [
     'oncekey resolve 5f0c9a1e --succeeded answer.json --note "found at the provider, ticket 4711"',
-    "oncekey resolve 5f0c9a1e --failed refusal.json --by ada --json",
+    "oncekey resolve 5f0c9a1e --failed refusal.json --attempt 7 --by ada --json",
     "oncekey resolve 5f0c9a1e --release",
   ],
   async run(line) {
@@ -79,11 +81,25 @@ async function resolutionOf(line: CommandLine): Promise<Resolution> {
   if (by === "") throw new UsageError("--by must name somebody.");
   return {
     ...verdict,
+    attempt: attemptOf(line, verdict),
     force: line.switches.has("force"),
     by,
     note: givenText(line, "note", LONGEST_NOTE) ?? null,
     fence: systemRandom.bytes(FENCE_LENGTH),
   };
+}
+
+/** What was found stays found. What was not done may have been done by an attempt since. */
+function attemptOf({ values }: CommandLine, { verdict }: Verdict): number | null {
+  const given = values.get("attempt");
+  if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given))
+    throw new UsageError("--attempt must be a whole number from 1.");
+  if (given === undefined && verdict === "failed") {
+    throw new UsageError(
+      "--failed needs --attempt N, as inspect showed it before you looked at the other side: a later attempt may have done it. Nothing was changed.",
+    );
+  }
+  return given === undefined ? null : Number(given);
 }
 
 async function verdictOf(line: CommandLine): Promise<Verdict> {

@@ -1,8 +1,18 @@
 export * from "./adapter-suite.ts";
+export type { NodeListener, RoutedApp, TestableApp } from "./app-target.ts";
 export * from "./body-suite.ts";
+export * from "./crash.ts";
 export * from "./crash-points.ts";
+export type { AnyStore } from "./crash-store.ts";
 export * from "./driver-suite.ts";
+export type { SendingOptions } from "./duplicates.ts";
+export * from "./expect-once.ts";
 export * from "./fake-clock.ts";
+export * from "./faulty-provider.ts";
+export * from "./faulty-store.ts";
+export * from "./profile-suite.ts";
 export * from "./publisher-suite.ts";
 export * from "./store-suite.ts";
+export * from "./submission-storage-suite.ts";
 export * from "./suite.ts";
+export * from "./with-duplicates.ts";

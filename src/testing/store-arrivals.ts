@@ -60,6 +60,29 @@ export const arrivals: readonly StoreCase[] = [
   },
   {
     group,
+    name: "a delivery is forgotten before its time with what takes its place, or with a rollback not at all",
+    async run({ store }) {
+      const [old, next, other] = [newDelivery(), newDelivery(), newDelivery()];
+      const all = digestsOf([old, next, other]);
+      await accepted(store, old, other);
+      const replace = async (session: Session<unknown>) => {
+        await session.tryLocks(all, LIMITS);
+        await session.forget([old.digest, newDelivery().digest]);
+        await session.accept([next]);
+      };
+      await rolledBack(store, replace);
+      assert.deepEqual(hexOf(await store.deliveries(all)), hexOf([old, other]));
+      await store.transaction(async (session) => {
+        await replace(session);
+        assert.deepEqual(hexOf(await session.deliveries(all)), hexOf([next, other]));
+      });
+      assert.deepEqual(hexOf(await store.deliveries(all)), hexOf([next, other]));
+      await accepted(store, old);
+      assert.deepEqual(hexOf(await store.deliveries(all)), hexOf([old, next, other]));
+    },
+  },
+  {
+    group,
     name: "a delivery of a transaction that was rolled back is not remembered",
     async run({ store }) {
       const delivery = newDelivery();

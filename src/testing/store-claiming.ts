@@ -25,6 +25,17 @@ export const claiming: readonly StoreCase[] = [
   },
   {
     group,
+    name: "a store tells its own clock, by which what it writes is dated",
+    async run({ store }) {
+      const beforeMs = await store.clockMs();
+      const { createdAt } = await claimed(store);
+      const afterMs = await store.clockMs();
+      // A date has whole milliseconds.
+      assert.ok(createdAt.getTime() >= Math.floor(beforeMs) && createdAt.getTime() <= Math.ceil(afterMs));
+    },
+  },
+  {
+    group,
     name: "a claim of a new identity gives the entry in progress, on its first attempt",
     async run({ store }) {
       const entry = await claimed(store);

@@ -119,6 +119,17 @@ export const completing: readonly StoreCase[] = [
   },
   {
     group,
+    name: "an outcome that is kept for no time is over at the very instant of its completion",
+    async run({ store }) {
+      for (const tombstoneMs of [0, TOMBSTONE_MS]) {
+        const { completedAt, expiresAt } = await finished(store, { state: "failed", retentionMs: 0, tombstoneMs });
+        assert.ok(completedAt !== null);
+        assert.equal(expiresAt?.getTime(), completedAt.getTime());
+      }
+    },
+  },
+  {
+    group,
     name: "an expired entry is forgotten, and its identity can be claimed as new",
     async run({ store, advance }) {
       const { id } = await finished(store);
@@ -156,6 +167,18 @@ export const completing: readonly StoreCase[] = [
       assert.equal(await store.forgetExpired(id), false);
       await advance(TOMBSTONE_MS);
       assert.equal((await readEntry(store, id)).clock.tombstoned, false);
+      assert.equal(await store.forgetExpired(id), true);
+    },
+  },
+  {
+    group,
+    name: "the tombstone of a failure is forgotten when that is asked, its retention being over; a purge keeps it",
+    async run({ store, advance }) {
+      const { id, seed } = await finished(store, { state: "failed", tombstoneMs: TOMBSTONE_MS });
+      assert.equal(await store.forgetExpired(id), false);
+      await advance(RETENTION_MS);
+      assert.equal(await store.purge(10), 1);
+      assertBytes((await readEntry(store, id)).seed, seed);
       assert.equal(await store.forgetExpired(id), true);
     },
   },

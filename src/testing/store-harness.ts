@@ -106,11 +106,11 @@ export async function finished(store: Store, completion: Partial<Completion> = {
   return await readEntry(store, id);
 }
 
-/** Claims a new entry and marks it as unknown. */
+/** Claims a new entry and marks it as unknown. The fence is the claim's, whatever the mark has made of it. */
 export async function unknown(store: Store): Promise<StoredEntry> {
   const { id, fence } = await claimed(store, { runKind: "capture" });
   assert.equal(await store.markUnknown(id, fence, markOf()), true);
-  return await readEntry(store, id);
+  return { ...(await readEntry(store, id)), fence };
 }
 
 /** A mark without an answer, that nobody comes back to by itself. */

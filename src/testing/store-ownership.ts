@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import type { Session } from "../core/store.ts";
 import {
   assertBytes,
   claimed,
   finished,
   LEASE_MS,
+  newEntry,
   newFence,
   readEntry,
   recordOf,
@@ -12,6 +14,7 @@ import {
   seen,
   stateOf,
   unknown,
+  whileOpen,
 } from "./store-harness.ts";
 
 const group = "lease and takeover";
@@ -60,6 +63,15 @@ export const ownership: readonly StoreCase[] = [
       assert.equal(taken.length, 1);
       assert.equal(taken[0]?.attempt, 2);
       assertBytes((await readEntry(store, id)).fence, taken[0]?.fence ?? null);
+    },
+  },
+  {
+    group,
+    name: "a claim does not wait for a transaction that only holds the entry: it is there",
+    async run({ store }) {
+      const { id, fence } = await claimed(store);
+      const holding = async ({ tx }: Session<unknown>) => assert.equal(await store.owns(tx, id, fence), true);
+      await whileOpen(store, holding, async () => assert.equal(await store.claim(newEntry({ id }), LEASE_MS), null));
     },
   },
   {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { Decision, Resolution, Resolved, Verdict } from "../core/resolution.ts";
-import type { Store } from "../core/store.ts";
+import { assertUnsettled, decided, givenUp, quiet, releasing, succeeded } from "./store-decisions.ts";
 import {
   assertBytes,
   assertKeptFor,
@@ -25,42 +24,6 @@ import {
 } from "./store-harness.ts";
 
 const group = "resolving by hand";
-
-/** The decision that it succeeded, by somebody. */
-function succeeded(overrides: Partial<Decision> = {}): Resolution {
-  return decided(
-    { verdict: "succeeded", completion: completionOf({ outcome: outcomeOf({ status: 202 }) }) },
-    overrides,
-  );
-}
-
-function decided(verdict: Verdict, overrides: Partial<Decision> = {}): Resolution {
-  return { ...verdict, force: false, by: "ada", note: "asked the bank", fence: newFence(), ...overrides };
-}
-
-const releasing = (overrides: Partial<Decision> = {}): Resolution =>
-  decided({ verdict: "released", completion: null }, overrides);
-
-/** A captured entry of which "nothing happened" may be believed as soon as its lease is over. */
-async function quiet(store: Store): Promise<{ id: Uint8Array; fence: Uint8Array }> {
-  const { id, fence } = await claimed(store, { runKind: "capture" });
-  assert.equal(await store.markUnknown(id, fence, markOf({ quietMs: 0 })), true);
-  return { id, fence };
-}
-
-/** An entry of phases that was given up with open intents, its own lease over. */
-async function givenUp(store: Store, settlesWithinMs: readonly (number | null)[]): Promise<Uint8Array> {
-  const { id, fence } = await claimed(store, {}, 1);
-  for (const [index, each] of settlesWithinMs.entries()) {
-    await store.openIntent(id, fence, intentOf(`call_${index}`, 1, { settlesWithinMs: each }));
-  }
-  assert.equal(await store.markUnknown(id, fence, markOf({ quietMs: 0 })), true);
-  return id;
-}
-
-function assertUnsettled(resolved: Resolved): asserts resolved is Extract<Resolved, { kind: "unsettled" }> {
-  assert.equal(resolved.kind, "unsettled");
-}
 
 export const resolving: readonly StoreCase[] = [
   {
@@ -96,6 +59,27 @@ export const resolving: readonly StoreCase[] = [
         (await resolutions()).map(({ forced }) => forced),
         [true, true],
       );
+    },
+  },
+  {
+    group,
+    name: "a decision about an older attempt changes nothing, not even by force; one about the last attempt counts",
+    async run({ store, advance, resolutions }) {
+      const { id, fence } = await quiet(store);
+      await advance(LEASE_MS);
+      const looked = await readEntry(store, id);
+      const next = newFence();
+      assert.ok(await store.takeOver(id, seen({ ...looked, fence }), next, 1));
+      assert.equal(await store.markUnknown(id, next, markOf({ quietMs: 0 })), true);
+      await advance(LEASE_MS);
+      const before = stateOf(await readEntry(store, id));
+      for (const force of [false, true]) {
+        const late = await store.resolve(id, succeeded({ attempt: looked.attempt, force }));
+        assert.deepEqual(late, { kind: "changed", attempt: looked.attempt + 1 });
+      }
+      assert.equal(stateOf(await readEntry(store, id)), before);
+      assert.deepEqual(await resolutions(), []);
+      assert.equal((await store.resolve(id, succeeded({ attempt: looked.attempt + 1 }))).kind, "resolved");
     },
   },
   {

@@ -20,6 +20,8 @@ import {
 } from "./store-harness.ts";
 
 const group = "one-commit transactions";
+/** Round trips within which a server has certainly let go of what a failed transaction held. */
+const MOST_TRIES = 200;
 
 /** The entry and the business rows in one transaction. */
 export const transactions: readonly StoreCase[] = [
@@ -149,6 +151,25 @@ export const transactions: readonly StoreCase[] = [
       });
       await assert.rejects(swallowing, StoreFailure);
       assert.equal(await countRows(value), 0);
+    },
+  },
+  {
+    group,
+    name: "a transaction whose statement failed lets go of its locks at once, before it rolls back",
+    async run({ store }) {
+      const { id } = await claimed(store);
+      const lock = (session: Session<unknown>) => session.lock(id, newFingerprint(), LIMITS);
+      const failing = async (session: Session<unknown>) => {
+        assert.equal(await lock(session), "owner");
+        await assert.rejects(session.insertFinished(newEntry({ id }), completionOf()), isConflict);
+      };
+      // A server tells of the error a moment before it lets go: asked again, while the transaction stays open.
+      const asked = async () => {
+        for (let tries = 0; tries < MOST_TRIES; tries++)
+          if ((await rolledBack(store, lock)) === "owner") return "owner";
+        return "still locked";
+      };
+      await whileOpen(store, failing, async () => assert.equal(await asked(), "owner"));
     },
   },
   {
