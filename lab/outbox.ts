@@ -1,40 +1,42 @@
 /**
  * Kills relays at random while they deliver, and checks that nothing is lost, doubled or out of order.
  *
- *   npm run lab:outbox -- [--messages 10000] [--kills 100] [--relays 3]
+ *   npm run lab:outbox -- [--messages 10000] [--kills 100] [--relays 3] [--proof]
  *
  * The sender's transactions (some rolled back, some committing late), the relays and the consumer are processes and
  * databases of their own; the consumer takes messages in by the inbox. Besides the kills, some relays sleep through their
  * leases. Ends with "N passed, N failed".
  */
+
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fromPg } from "oncekey/drivers/pg";
 import { discardMessages, listMessages, migrate } from "oncekey/postgres";
 import pg from "pg";
-import { emptyTally, tallyLine } from "../scripts/tally.ts";
 import { startTestServer, type TestServer } from "../test/support/postgres-server.ts";
+import { type Check, equalCheck } from "./support/check.ts";
+import { runCommand, wholeNumber } from "./support/command.ts";
 import { type Fleet, fleetOf, type Member } from "./support/fleet.ts";
 import { checkCanaries } from "./support/outbox-canary.ts";
-import {
-  type Check,
-  type CheckedWorld,
-  checkDeliveries,
-  checkPoisonedOrder,
-  equalCheck,
-} from "./support/outbox-checks.ts";
+import { type CheckedWorld, checkDeliveries, checkPoisonedOrder } from "./support/outbox-checks.ts";
 import { type Sent, sendAll } from "./support/outbox-sender.ts";
 import type { RelaySettings, SinkSettings } from "./support/outbox-world.ts";
+import { type Proof, report, say } from "./support/report.ts";
+import { until } from "./support/until.ts";
 
 interface CampaignOptions {
   readonly messages: number;
   readonly kills: number;
   readonly relays: number;
+  /** Whether the figures are to be stored for docs/proof.md. */
+  readonly proof: boolean;
 }
 
 const POISONED_ORDER = "poisoned";
 const POISONED_MESSAGES = 10;
 const DEADLINE_MS = 900_000;
+/** A relay is killed in the middle of its work, so what it does is looked at often. */
+const LOOK_EVERY_MS = 5;
 /** One pause for so many kills. */
 const KILLS_PER_PAUSE = 10;
 const TIMES = { leaseMs: 1_500, timeoutMs: 5_000, intervalMs: 50, longestPauseMs: 1_000, maxAttempts: 10 };
@@ -51,9 +53,10 @@ interface Lab {
   readonly relay: RelaySettings;
   /** Effects so far, as the sink tells it. */
   readonly progress: { effects: number };
+  /** What was tried, for the end. */
+  readonly figures: (readonly [string, number])[];
 }
 
-const say = (line: string) => void process.stdout.write(`${line}\n`);
 const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 const PROGRAMS = {
   "outbox-relay": fileURLToPath(new URL("./support/outbox-relay.ts", import.meta.url)),
@@ -62,17 +65,14 @@ const PROGRAMS = {
 
 function readOptions(): CampaignOptions {
   const option = { type: "string" } as const;
-  const { values } = parseArgs({ options: { messages: option, kills: option, relays: option } });
-  const numberOf = (text: string | undefined, otherwise: number) => {
-    const value = text === undefined ? otherwise : Number(text);
-    if (!Number.isInteger(value) || value < 1)
-      throw new Error("--messages, --kills and --relays are whole numbers from 1");
-    return value;
-  };
+  const { values } = parseArgs({
+    options: { messages: option, kills: option, relays: option, proof: { type: "boolean" } },
+  });
   return {
-    messages: numberOf(values.messages, 10_000),
-    kills: numberOf(values.kills, 100),
-    relays: numberOf(values.relays, 3),
+    messages: wholeNumber("--messages", values.messages ?? 10_000),
+    kills: wholeNumber("--kills", values.kills ?? 100),
+    relays: wholeNumber("--relays", values.relays ?? 3),
+    proof: values.proof === true,
   };
 }
 
@@ -96,7 +96,7 @@ async function killRelays(lab: Lab): Promise<{ kills: number; pauses: number }> 
   for (let kill = 1; kill <= options.kills; kill++) {
     // The last kill comes before the last messages, or it would meet a relay with nothing to do.
     const threshold = (options.messages * 0.95 * kill) / (options.kills + 1);
-    await until(() => progress.effects >= threshold, "the relays to get on");
+    await until("the relays to get on", DEADLINE_MS, () => progress.effects >= threshold, LOOK_EVERY_MS);
     await sleep(Math.random() * 20);
     const victim = Math.floor(Math.random() * relays.length);
     if (kill % KILLS_PER_PAUSE === 0) {
@@ -107,14 +107,6 @@ async function killRelays(lab: Lab): Promise<{ kills: number; pauses: number }> 
   }
   await Promise.all(pauses);
   return { kills: options.kills, pauses: pauses.length };
-}
-
-async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const endAtMs = performance.now() + DEADLINE_MS;
-  while (!(await condition())) {
-    if (performance.now() > endAtMs) throw new Error(`Waited too long for ${what}.`);
-    await sleep(5);
-  }
 }
 
 /** How many messages are pending in other orders than the poisoned one, and how many are dead. */
@@ -147,8 +139,14 @@ async function campaign(lab: Lab): Promise<Check[]> {
     return false;
   };
   // What did not come in time is found by the checks, one by one.
-  await until(settled, "the outbox to drain").catch((error: unknown) => say(String(error)));
+  await until("the outbox to drain", DEADLINE_MS, settled, LOOK_EVERY_MS).catch((error: unknown) => say(String(error)));
   say(`${violence.kills} relays killed, ${violence.pauses} put to sleep through their leases; ${seconds()} s`);
+  lab.figures.push(
+    ["messages sent", sent.committed.length],
+    ["transactions rolled back", sent.rolledBack],
+    ["relays killed", violence.kills],
+    ["relays put to sleep through their leases", violence.pauses],
+  );
   const world: CheckedWorld = { sender: lab.sender, sink: lab.sink, sent, poisonedOrder: POISONED_ORDER };
   const checks = [...(await checkDeliveries(world)), ...(await checkPoison(lab)), await checkCanaries(world, lab.sink)];
   return [...checks, await checkAfterDiscard(lab, world, sent)];
@@ -161,7 +159,7 @@ async function checkPoison(lab: Lab): Promise<Check[]> {
     [POISONED_MESSAGES],
   );
   const { arrivals, messages } = rows[0] as { arrivals: number; messages: number };
-  say(`${arrivals} deliveries of ${messages} messages: ${arrivals - messages} came again`);
+  lab.figures.push(["deliveries", arrivals], ["of them again", arrivals - messages]);
   return [
     equalCheck("nothing waits but the poisoned order", pending, 0),
     equalCheck("the poison message alone is a dead letter", dead, 1),
@@ -175,10 +173,15 @@ async function checkAfterDiscard(lab: Lab, world: CheckedWorld, sent: Sent): Pro
   const poison = await listMessages(driver, { state: "dead" });
   await discardMessages(driver, { ids: poison.map(({ id }) => id) });
   const expected = sent.committed.length - 1;
-  await until(() => lab.progress.effects >= expected, "the poisoned order to drain").catch((error: unknown) =>
-    say(String(error)),
+  await until("the poisoned order to drain", DEADLINE_MS, () => lab.progress.effects >= expected, LOOK_EVERY_MS).catch(
+    (error: unknown) => say(String(error)),
   );
   return checkPoisonedOrder(world);
+}
+
+function proofOf({ options: { messages, kills, relays }, figures }: Lab): Proof {
+  const command = `npm run lab:outbox -- --messages ${messages} --kills ${kills} --relays ${relays}`;
+  return { campaign: "outbox", command, figures };
 }
 
 async function main(): Promise<number> {
@@ -194,11 +197,9 @@ async function main(): Promise<number> {
       progress.effects = Number(effects);
     });
     const relay: RelaySettings = { url: server.urlOf("sender"), sinkUrl: String(consumer.said), ...TIMES };
-    const checks = await campaign({ options, fleet, sender, sink, relay, progress });
-    for (const { name, passed, found } of checks) say(`${passed ? "ok  " : "FAIL"} ${name}${found && `: ${found}`}`);
-    const failed = checks.filter(({ passed }) => !passed).length;
-    say(tallyLine({ ...emptyTally, passed: checks.length - failed, failed }));
-    return failed === 0 ? 0 : 1;
+    const lab: Lab = { options, fleet, sender, sink, relay, progress, figures: [] };
+    const checks = await campaign(lab);
+    return await report(proofOf(lab), checks, { write: options.proof });
   } finally {
     await fleet.close();
     await Promise.all([sender.end(), sink.end()]);
@@ -206,4 +207,4 @@ async function main(): Promise<number> {
   }
 }
 
-process.exitCode = await main();
+await runCommand("npm run lab:outbox -- [--messages 10000] [--kills 100] [--relays 3] [--proof]", main);

@@ -1,17 +1,20 @@
 /**
  * The sweep and the purge at scale: what they read, how long they take, and whether traffic waits for them.
  *
- *   npm run lab:sweep-scale -- [--entries 1000000] [--purge 1000000]
+ *   npm run lab:sweep-scale -- [--entries 1000000] [--purge 1000000] [--proof]
  *
  * A hundred lapsed entries are taken up among `--entries` finished ones; then `--purge` expired ones are deleted in
  * batches while claims flow, also of the very keys that are being deleted. Ends with "N passed, N failed".
  */
+
 import { parseArgs } from "node:util";
 import { fromPg } from "oncekey/drivers/pg";
 import { type Driver, migrate, postgresStore } from "oncekey/postgres";
 import pg from "pg";
-import { emptyTally, type Tally, tallyLine } from "../scripts/tally.ts";
 import { startTestServer } from "../test/support/postgres-server.ts";
+import type { Check } from "./support/check.ts";
+import { runCommand, wholeNumber } from "./support/command.ts";
+import { report, say } from "./support/report.ts";
 import { finishedRows, lapsedRows, OPERATION, UNRESOLVED, unresolvedRows } from "./support/sweep-rows.ts";
 import { flow, type LockWaits, type Traffic, watchLocks } from "./support/sweep-traffic.ts";
 
@@ -20,6 +23,8 @@ interface Campaign {
   readonly entries: number;
   readonly purge: number;
   check(what: string, holds: boolean, found: unknown): void;
+  /** What was tried and measured, for the end. */
+  readonly figures: (readonly [string, string | number])[];
 }
 
 const LAPSED = 100;
@@ -30,17 +35,16 @@ const ROWS_AT_ONCE = 100_000;
 const DECLARED_WAIT_MS = 2_000;
 const TARGET = { operation: OPERATION, runKind: "phases" as const, operationVersion: 1 };
 
-const say = (line: string) => void process.stdout.write(`${line}\n`);
 const inMs = (ms: number) => `${ms.toFixed(1)} ms`;
 
-function readOptions(): { entries: number; purge: number } {
+function readOptions(): { entries: number; purge: number; proof: boolean } {
   const option = { type: "string", default: "1000000" } as const;
-  const { values } = parseArgs({ options: { entries: option, purge: option } });
-  const [entries, purge] = [Number(values.entries), Number(values.purge)];
-  if (![entries, purge].every((value) => Number.isInteger(value) && value >= 1_000)) {
-    throw new Error("--entries and --purge are whole numbers from 1000");
-  }
-  return { entries, purge };
+  const { values } = parseArgs({ options: { entries: option, purge: option, proof: { type: "boolean" } } });
+  return {
+    entries: wholeNumber("--entries", values.entries, 1_000),
+    purge: wholeNumber("--purge", values.purge, 1_000),
+    proof: values.proof === true,
+  };
 }
 
 async function fill(pool: pg.Pool, prefix: string, count: number, expiresAt: string): Promise<void> {
@@ -94,7 +98,7 @@ function measured(client: pg.PoolClient): { driver: Driver<unknown>; executions:
   return { driver, executions };
 }
 
-async function sweep({ pool, entries, check }: Campaign): Promise<void> {
+async function sweep({ pool, entries, check, figures }: Campaign): Promise<void> {
   await fill(pool, "finished", entries, "now() + interval '1 day'");
   await pool.query(lapsedRows(LAPSED));
   await pool.query("ANALYZE oncekey.entry");
@@ -106,8 +110,8 @@ async function sweep({ pool, entries, check }: Campaign): Promise<void> {
     const none = await store.takeDue(TARGET, LAPSED, 60_000);
     const plan = executions[0]?.lines ?? [];
     const cost = (execution?: Execution) => `${inMs(execution?.timeMs ?? 0)}, ${execution?.pages} pages`;
-    say(`\ntaking ${taken.length} lapsed among ${entries} finished: ${cost(executions[0])}`);
-    say(`taking none, right after: ${cost(executions[1])}`);
+    figures.push([`taking ${taken.length} lapsed among ${entries} finished`, cost(executions[0])]);
+    figures.push(["taking none, right after", cost(executions[1])]);
     say(plan.map((line) => `  ${line}`).join("\n"));
     check("all lapsed entries are taken", taken.length === LAPSED && none.length === 0, taken.length);
     const fences = new Set(taken.map(({ fence }) => Buffer.from(fence).toString("hex")));
@@ -149,7 +153,7 @@ async function purgeAll(pool: pg.Pool): Promise<Purged> {
 }
 
 async function purge(campaign: Campaign): Promise<void> {
-  const { pool, purge: expired } = campaign;
+  const { pool, purge: expired, figures } = campaign;
   await fill(pool, "expired", expired, "now() - random() * interval '1 day'");
   await pool.query(unresolvedRows());
   await pool.query("ANALYZE oncekey.entry");
@@ -165,12 +169,22 @@ async function purge(campaign: Campaign): Promise<void> {
   const tookMs = performance.now() - began;
   stop.abort();
   await Promise.all(running);
-  say(`\npurging ${purged.count} of ${expired} expired in ${purged.batches} batches of ${BATCH}: ${inMs(tookMs)}`);
-  say(`longest batch ${inMs(purged.longestMs)}; beside it ${traffic.claims} claims, ${traffic.reused} of expired keys`);
+  figures.push(
+    [`purging ${purged.count} of ${expired} expired, in ${purged.batches} batches of ${BATCH}`, inMs(tookMs)],
+    ["longest batch", inMs(purged.longestMs)],
+    ["claims beside it", traffic.claims],
+    ["of them of expired keys", traffic.reused],
+  );
   const claimsMs = traffic.claimsMs.sort((a, b) => a - b);
   const at = (share: number) => inMs(claimsMs[Math.floor((claimsMs.length - 1) * share)] ?? 0);
-  say(`claims: median ${at(0.5)}, 99th of a hundred ${at(0.99)}, longest ${at(1)} (waits for a processor included)`);
-  say(`lock waits seen ${waits.seen}, longest ${inMs(waits.longestMs)}`);
+  figures.push(
+    [
+      "claims, median · 99th of a hundred · longest, waits for a processor included",
+      `${at(0.5)} · ${at(0.99)} · ${at(1)}`,
+    ],
+    ["lock waits seen", waits.seen],
+    ["longest of them", inMs(waits.longestMs)],
+  );
   await checkPurge(campaign, purged, traffic, waits);
 }
 
@@ -189,27 +203,27 @@ async function checkPurge({ pool, check }: Campaign, purged: Purged, traffic: Tr
   check("what the traffic stored is there", kept === traffic.claims, { kept, claims: traffic.claims });
 }
 
-async function main(): Promise<void> {
+async function main(): Promise<number> {
   const options = readOptions();
-  let tally: Tally = emptyTally;
-  const check = (what: string, holds: boolean, found: unknown) => {
-    tally = { ...tally, passed: tally.passed + Number(holds), failed: tally.failed + Number(!holds) };
-    say(holds ? `ok    ${what}` : `FAIL  ${what}: ${JSON.stringify(found)}`);
+  const checks: Check[] = [];
+  const figures: Campaign["figures"] = [];
+  const check = (name: string, passed: boolean, found: unknown) => {
+    checks.push({ name, passed, found: passed ? "" : JSON.stringify(found) });
   };
   // Autovacuum as it is, since it belongs to the picture; the disk is left out of it.
   const server = await startTestServer({ settings: { max_wal_size: "4GB" } });
   const pool = new pg.Pool({ connectionString: server.url, max: CLAIMERS + 4 });
   try {
     await migrate(fromPg(pool));
-    const campaign = { pool, ...options, check };
+    const campaign: Campaign = { pool, ...options, check, figures };
     await sweep(campaign);
     await purge(campaign);
   } finally {
     await pool.end();
     await server.close();
   }
-  say(tallyLine(tally));
-  if (tally.failed > 0) process.exitCode = 1;
+  const command = `npm run lab:sweep-scale -- --entries ${options.entries} --purge ${options.purge}`;
+  return report({ campaign: "sweep-scale", command, figures }, checks, { write: options.proof });
 }
 
-await main();
+await runCommand("npm run lab:sweep-scale -- [--entries 1000000] [--purge 1000000] [--proof]", main);

@@ -1,5 +1,6 @@
 import type pg from "pg";
-import { type Check, type CheckedWorld, checkDeliveries } from "./outbox-checks.ts";
+import type { Check } from "./check.ts";
+import { type CheckedWorld, checkDeliveries } from "./outbox-checks.ts";
 
 /** A violation, and the words of the check that must find it. */
 interface Planted {

@@ -1,12 +1,6 @@
 import type pg from "pg";
+import { type Check, check, equalCheck } from "./check.ts";
 import type { Sent } from "./outbox-sender.ts";
-
-/** One thing that must hold, and what was found where it does not. */
-export interface Check {
-  readonly name: string;
-  readonly passed: boolean;
-  readonly found: string;
-}
 
 /** An effect at the consumer, in the order of its making: the first delivery of its message that counted. */
 interface Effect {
@@ -22,17 +16,6 @@ export interface CheckedWorld {
   readonly sink: pg.Pool | pg.PoolClient;
   readonly sent: Sent;
   readonly poisonedOrder: string;
-}
-
-const check = (name: string, wrong: readonly unknown[]): Check => ({
-  name,
-  passed: wrong.length === 0,
-  found: wrong.length === 0 ? "" : `${wrong.length} wrong, the first: ${JSON.stringify(wrong[0])}`,
-});
-
-/** Counted as one thing. */
-export function equalCheck(name: string, found: unknown, expected: unknown): Check {
-  return check(name, found === expected ? [] : [{ found, expected }]);
 }
 
 /** All that must hold once everything that can be delivered is. */

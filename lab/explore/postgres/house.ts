@@ -1,0 +1,75 @@
+import { fromPg } from "oncekey/drivers/pg";
+import { migrate, postgresStore } from "oncekey/postgres";
+import pg from "pg";
+import { startTestServer, type TestServer } from "../../../test/support/postgres-server.ts";
+
+/** A PostgreSQL for schedules: its clock stands still until it is moved. */
+export interface House {
+  readonly server: TestServer;
+  /** A connection that no schedule uses: looks on, moves the clock, cleans up. */
+  readonly observer: pg.Client;
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** The schema with the clock: before `pg_catalog` in the search path, so that its functions take the place of the server's. */
+export const CLOCK_SCHEMA = "explored";
+
+/**
+ * `clock_timestamp()` is volatile, so that it is read anew after a wait for a row; `statement_timestamp()` is stable, so that
+ * it is what it was when the statement began, and may bound an index. Limits of time are those of the real clock, by
+ * which a schedule may stand still for long: they are taken and not set, as the memory store does.
+ */
+const CLOCK = `
+  CREATE SCHEMA ${CLOCK_SCHEMA};
+  CREATE TABLE ${CLOCK_SCHEMA}.clock (at timestamptz NOT NULL);
+  INSERT INTO ${CLOCK_SCHEMA}.clock VALUES (pg_catalog.now());
+  CREATE FUNCTION ${CLOCK_SCHEMA}.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE plpgsql
+    AS 'BEGIN RETURN (SELECT at FROM ${CLOCK_SCHEMA}.clock); END';
+  CREATE FUNCTION ${CLOCK_SCHEMA}.statement_timestamp() RETURNS timestamptz STABLE LANGUAGE plpgsql
+    AS 'BEGIN RETURN (SELECT at FROM ${CLOCK_SCHEMA}.clock); END';
+  CREATE FUNCTION ${CLOCK_SCHEMA}.set_config(name text, value text, is_local boolean) RETURNS text LANGUAGE plpgsql
+    AS $$
+      BEGIN
+        IF name LIKE '%\\_timeout' THEN RETURN value; END IF;
+        RETURN pg_catalog.set_config(name, value, is_local);
+      END
+    $$;
+  CREATE TABLE ${CLOCK_SCHEMA}.business (
+    place bigint GENERATED ALWAYS AS IDENTITY, name text NOT NULL, content jsonb NOT NULL
+  )`;
+
+/** Starts it, with Oncekey's schema. */
+export async function openHouse(): Promise<House> {
+  const server = await startTestServer({ settings: { deadlock_timeout: "100ms" } });
+  const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+  await migrate(fromPg(pool));
+  await pool.query(CLOCK);
+  await pool.end();
+  const observer = new pg.Client({ connectionString: server.url });
+  observer.on("error", () => {});
+  await observer.connect();
+  return {
+    server,
+    observer,
+    url: server.url,
+    async close() {
+      await observer.end();
+      await server.close();
+    },
+  };
+}
+
+/** Empties every table, for the next schedule. */
+export async function sweepHouse({ observer }: House): Promise<void> {
+  const { rows } = await observer.query<{ name: string }>(
+    "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'oncekey' AND tablename <> 'migration'",
+  );
+  const names = [...rows.map(({ name }) => name), `${CLOCK_SCHEMA}.business`];
+  await observer.query(names.map((name) => `DELETE FROM ${name}`).join("; "));
+}
+
+/** The store of one process, over a pool that has the movable clock. */
+export function houseStore(pool: pg.Pool) {
+  return postgresStore(fromPg(pool));
+}

@@ -1,0 +1,47 @@
+import type { Survivor } from "./score.ts";
+
+/** A survivor that was looked at and is no gap in the tests. */
+export interface Explained extends Pick<Survivor, "file" | "from" | "to"> {
+  /** What its line holds; default: any line of the file. */
+  readonly on?: string;
+  readonly why: string;
+}
+
+/** Mutants that mean the same as the original, each with the reason. */
+const EXPLAINED: readonly Explained[] = [
+  {
+    file: "src/core/entry.ts",
+    from: "entry.outcome === null",
+    to: "false",
+    why: "asked twice, once for the rule and once for the type: either one alone decides",
+  },
+  {
+    file: "src/core/scope.ts",
+    on: 'client ?? ""',
+    from: '""',
+    to: '"Stryker was here!"',
+    why: "stands for an absent client in a loop that only refuses what is too long or ill-formed",
+  },
+  {
+    file: "src/core/identity.ts",
+    on: 'keySpace = "operation"',
+    from: '"operation"',
+    to: '""',
+    why: "the default is only compared with `account`",
+  },
+  {
+    file: "src/core/sequence.ts",
+    from: "sequence < expected",
+    to: "sequence <= expected",
+    why: "equal numbers were accepted a line before",
+  },
+];
+
+/** Why a survivor is no gap; `null`: it is one. */
+export function explanationOf(survivor: Survivor): string | null {
+  const known = EXPLAINED.find(
+    ({ file, from, to, on = "" }) =>
+      file === survivor.file && from === survivor.from && to === survivor.to && survivor.code.includes(on),
+  );
+  return known?.why ?? null;
+}
