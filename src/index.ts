@@ -58,11 +58,15 @@ export type {
   ConsumeResult,
   DeliveryStep,
   IncomingDelivery,
+  NumberedBatch,
+  NumberedBatchOptions,
+  NumberedBatchResult,
   NumberedMessage,
   SequenceResult,
   Unsettled,
 } from "./engine/arrival.ts";
 export type {
+  AfterFailure,
   CallOptions,
   CaptureDefinition,
   Completed,
@@ -87,12 +91,14 @@ export type {
   FetchSending,
   HeaderFields,
 } from "./engine/fetch-options.ts";
-export { createOncekey, type Oncekey } from "./engine/oncekey.ts";
+export type { Oncekey } from "./engine/oncekey.ts";
 export type { Operation } from "./engine/operation.ts";
 export { assertOwned, currentOrigin, sendInside } from "./engine/owned-attempt.ts";
 export type { RunResult } from "./engine/run-result.ts";
 export type { ErrorContext, OncekeyOptions } from "./engine/settings.ts";
 export type { Instance } from "./engine/sweeping.ts";
-export type { Authorization, BindingOptions } from "./http/binding.ts";
+export type { Authorization, BindingOptions, RouteForm } from "./http/binding.ts";
 export type { BodyForm } from "./http/body.ts";
+export { createOncekey } from "./http/create-oncekey.ts";
 export { type OpenApiObject, type OpenApiOptions, openApiOperation, problemSchema } from "./http/openapi.ts";
+export type { ProfileRequest } from "./http/profile-request.ts";

@@ -19,10 +19,15 @@ fenced AS (
     not_before = NULL,
     sweep_at = NULL,
     settles_at = NULL,
-    completed_at = clock_timestamp(),
-    expires_at = clock_timestamp() + $7::float8 * interval '1 millisecond',
-    tombstone_until =
-      CASE WHEN $8::float8 > 0 THEN clock_timestamp() + ($7::float8 + $8::float8) * interval '1 millisecond' END
+    -- The clock is read once: a failure that was stored to be forgotten is known by its two instants being one. The sub-select
+    -- names the row, or it would be read before a wait for that row.
+    (completed_at, expires_at, tombstone_until) = (
+      SELECT
+        clock.at,
+        clock.at + $7::float8 * interval '1 millisecond',
+        CASE WHEN $8::float8 > 0 THEN clock.at + ($7::float8 + $8::float8) * interval '1 millisecond' END
+      FROM (SELECT clock_timestamp() AS at WHERE entry.id IS NOT NULL OFFSET 0) AS clock
+    )
   FROM session
   WHERE session.same AND id = $1::bytea AND fence = $2::bytea AND state IN ('in_progress', 'needs_recovery')
   RETURNING id

@@ -1,9 +1,10 @@
--- Removes an entry whose retention is over and whose tombstone, if it has one, no longer stands.
+-- Removes an entry whose retention is over and whose tombstone, if it has one, no longer stands or is that of a failure
+-- (which is only asked for where failures are forgotten).
 WITH expired AS MATERIALIZED (
   SELECT id, body_pointer FROM oncekey.entry
   WHERE id = $1::bytea
     AND expires_at <= statement_timestamp()
-    AND (tombstone_until IS NULL OR tombstone_until <= statement_timestamp())
+    AND (state = 'failed' OR tombstone_until IS NULL OR tombstone_until <= statement_timestamp())
   FOR UPDATE
 ),
 loose AS (

@@ -1,5 +1,6 @@
--- A compare-and-set on what the taker saw. clock_timestamp(), because the row may have been waited for: the lease is
--- counted from the moment it is written.
+-- A compare-and-set on what the taker saw. clock_timestamp(), because the row may have been waited for: now() would be the
+-- start of the wait. Where the wait ended with the row unchanged, the instant is still that of the first look, so the lease
+-- is shorter by the wait: a quarter of it at most (lock_timeout), and the taker counts its own deadline from before it asked.
 WITH limits AS MATERIALIZED (
   SELECT
     set_config('lock_timeout', $7::text, true) AS lock_timeout,

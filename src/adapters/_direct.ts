@@ -8,8 +8,10 @@ import type { Operation } from "../engine/operation.ts";
 import type { CapturedHandler, OperationRequest } from "../engine/request.ts";
 import { type AnyResult, inMemory } from "../engine/run-result.ts";
 import type { Answer } from "../http/exchange.ts";
-import { forbiddenAnswer, type ProblemState } from "../http/problem.ts";
+import type { ProblemState } from "../http/problem.ts";
+import { unasked } from "../http/profile-request.ts";
 import { ietf } from "../http/profiles/ietf.ts";
+import { forbiddenAnswer } from "../http/refusal.ts";
 import { errorAnswer, resultAnswer } from "../http/result.ts";
 import { outcomeValue, type ValueTransformer } from "./_call-values.ts";
 
@@ -122,7 +124,7 @@ export async function runCall<Call>(
     if ("replayed" in result && result.replayed) options.onReplay?.(call);
     return result;
   } catch (error) {
-    const answer = errorAnswer(ietf, error);
+    const answer = errorAnswer(ietf, error, unasked);
     if (answer !== null) return { kind: "problem", problem: problemIn(answer) };
     throw error instanceof OncekeyError ? concealed(error) : error;
   }
@@ -185,7 +187,7 @@ async function isAllowed<Call>(options: CallBindingOptions<Call>, call: Call): P
 }
 
 function forbidden(): CallResult {
-  return { kind: "problem", problem: problemIn(forbiddenAnswer(ietf)) };
+  return { kind: "problem", problem: problemIn(forbiddenAnswer(ietf, unasked)) };
 }
 
 function refuseUnsafeNumbers(body: unknown, allowed: boolean): void {
@@ -199,7 +201,8 @@ function refuseUnsafeNumbers(body: unknown, allowed: boolean): void {
 
 async function callResult(result: AnyResult, transformer: ValueTransformer | undefined): Promise<CallResult> {
   const settled = await inMemory(result);
-  if (!("outcome" in settled)) return { kind: "problem", problem: problemIn(resultAnswer(ietf, settled)) };
+  if (!("outcome" in settled))
+    return { kind: "problem", problem: problemIn(await resultAnswer(ietf, settled, unasked)) };
   const { outcome } = settled;
   const replayed = settled.kind === "replayed";
   const value = outcomeValue(outcome, transformer);

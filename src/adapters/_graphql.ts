@@ -1,6 +1,8 @@
 import { OncekeyError } from "../core/errors.ts";
 import { headerAllowlist, storableHeaders } from "../core/outcome.ts";
 import type { Operation } from "../engine/operation.ts";
+import type { RefusalRow } from "../http/profile.ts";
+import { profileNamed } from "../http/profiles/index.ts";
 import { type Given, isProven, recordableMembers, refusalText } from "./_call-values.ts";
 import type { AskedCall, CallBindingOptions, CallProblem, CallResult } from "./_direct.ts";
 import { requestHeaders } from "./_request-headers.ts";
@@ -169,17 +171,39 @@ function recordableExtensions({ definition }: Operation, { http, ...others }: Me
   return { ...recordableMembers(others), http: { ...recordableMembers(rest), ...sent } };
 }
 
-/** The value for graphql-js. Raises refusals: ours, the operation's rejection, or existing code's error (`own`, or anew). */
+/**
+ * A refusal of ours as the dialect of the instance has it: part of the field's payload (its value is given), or an error of
+ * the request (raised). `member`: what the payload calls its errors; default: the dialect's.
+ */
+export function problemValue(
+  operation: Operation,
+  { schema }: GraphqlInfo,
+  problem: CallProblem,
+  member: string | undefined,
+): unknown {
+  const { payloadErrors, refusals } = profileNamed(operation.engine.settings.profile);
+  const row = refusals[problem.code];
+  if (payloadErrors !== undefined && row.kind === payloadErrors) {
+    return { [member ?? payloadErrors]: [{ field: null, message: problem.detail, code: row.error }] };
+  }
+  const extensions = payloadErrors === undefined ? problemExtensions(problem) : dialectExtensions(problem, row);
+  throw new (errorClass(schema))(problem.detail, { extensions });
+}
+
+/** The dialect's code before ours. Its answers are 200 unless the server is at fault. */
+function dialectExtensions(problem: CallProblem, { error, status }: RefusalRow): Members {
+  const { code: reason, http: _, ...others } = problemExtensions(problem);
+  return { code: error, reason, ...others, ...(status >= 500 && { http: { status } }) };
+}
+
+/** The value for graphql-js. Raises refusals: the operation's rejection, or existing code's error (`own`, or anew). */
 export function fieldValue(
   { schema }: GraphqlInfo,
-  result: Exclude<CallResult, { readonly kind: "pass" }>,
+  result: Extract<CallResult, { readonly kind: "value" | "refusal" }>,
   own: unknown,
 ): unknown {
   if (result.kind === "value") return result.value;
   const Native = errorClass(schema);
-  if (result.kind === "problem") {
-    throw new Native(result.problem.detail, { extensions: problemExtensions(result.problem) });
-  }
   // An error of another copy of graphql is hidden by some servers: its replay would show what the first answer did not.
   if (!result.replayed && own instanceof Native) throw own;
   const { message, extensions, wraps } = result.refusal as { message: string; extensions?: Members; wraps?: boolean };

@@ -1,5 +1,5 @@
 import { OncekeyError } from "../core/errors.ts";
-import { bytesOf, type HeaderLine, isSendable, letGo } from "../core/outcome.ts";
+import { type HeaderLine, isSendable, takeBytes } from "../core/outcome.ts";
 import type { Answer, Exchange } from "../http/exchange.ts";
 import { isBodyless } from "../http/replay.ts";
 
@@ -105,8 +105,7 @@ function queryOf(pairs: Readonly<Record<string, string | readonly string[] | und
 
 /** An answer for the gateway. The gateway frames it; text goes as text, because REST APIs decode base64 only where told to. */
 export async function lambdaResult(event: LambdaEvent, { status, headers, body }: Answer): Promise<LambdaResult> {
-  const bytes = await bytesOf(body);
-  await letGo(body);
+  const bytes = await takeBytes(body);
   const text = exactText(bytes);
   const sent = {
     statusCode: status,

@@ -133,7 +133,7 @@ async function recordWebResponse(
     abandon,
     respond(head) {
       const headers = new Headers(response.headers);
-      headers.delete(head.remove);
+      if (head.remove !== null) headers.delete(head.remove);
       for (const [name, value] of head.add) headers.set(name, value);
       // A length that is not the body's would break the connection's framing.
       if (headers.has("content-length") && !isBodyless(status)) headers.set("content-length", String(body.length));

@@ -10,6 +10,12 @@ export type { GraphqlCall, GraphqlInfo } from "./_graphql.ts";
 /** SDL of the directive that carries a key on a field of a document: `createPayment(…) @idempotent(key: $key) { id }`. */
 export const idempotentDirective = "directive @idempotent(key: String!) on FIELD";
 
+/** How an operation is bound to a field. */
+export interface GraphqlBindingOptions<Call> extends CallBindingOptions<Call> {
+  /** What the field's payload calls its errors, in dialects where refusals are part of it. Default: the profile's. */
+  readonly errorsMember?: string;
+}
+
 /** A field's resolver, as graphql-js calls it. */
 export type GraphqlResolver<Source, Args, Context> = (
   source: Source,
@@ -31,22 +37,22 @@ export type IdempotentResolver<Source, Args, Context> = (
  * The operation gets the field's arguments as its `body`, without the key. The key is the argument `idempotencyKey` or the
  * directive `@idempotent(key:)` on the field ({@link idempotentDirective}), unless `key` says otherwise. What is stored is
  * the field's value, not what a document selected of it: a retry may select other members. Refusals reach clients as
- * GraphQL errors with `extensions` code, retry, state and http.status. Raises `oncekey_scope_invalid`,
- * `oncekey_operation_unknown`.
+ * GraphQL errors with `extensions` code, retry, state and http.status; with the profile `shopify` those about the key are
+ * `userErrors` of the payload. Raises `oncekey_scope_invalid`, `oncekey_operation_unknown`.
  */
 export function idempotentResolver<Source, Args extends object, Context>(
   operation: Operation<"transaction"> | Operation<"phases">,
-  options: CallBindingOptions<gql.GraphqlCall<Source, Args, Context>>,
+  options: GraphqlBindingOptions<gql.GraphqlCall<Source, Args, Context>>,
 ): IdempotentResolver<Source, Args, Context>;
 /** Wraps an existing resolver with a `capture` operation. Its value must be plain data, Date, bigint or bytes. */
 export function idempotentResolver<Source, Args extends object, Context>(
   operation: Operation<"capture">,
-  options: CallBindingOptions<gql.GraphqlCall<Source, Args, Context>>,
+  options: GraphqlBindingOptions<gql.GraphqlCall<Source, Args, Context>>,
   resolver: GraphqlResolver<Source, Args, Context>,
 ): IdempotentResolver<Source, Args, Context>;
 export function idempotentResolver<Source, Args extends object, Context>(
   operation: Operation,
-  options: CallBindingOptions<gql.GraphqlCall<Source, Args, Context>>,
+  options: GraphqlBindingOptions<gql.GraphqlCall<Source, Args, Context>>,
   resolver?: GraphqlResolver<Source, Args, Context>,
 ): IdempotentResolver<Source, Args, Context> {
   checkCallBinding(operation, options);
@@ -64,6 +70,8 @@ export function idempotentResolver<Source, Args extends object, Context>(
       ...(await gql.askedField(operation, options, call)),
       ...(resolver !== undefined && { target: `${info.parentType.name}.${info.fieldName}`, handler }),
     }));
-    return result.kind === "pass" ? existing() : gql.fieldValue(info, result, own);
+    if (result.kind === "pass") return existing();
+    if (result.kind === "problem") return gql.problemValue(operation, info, result.problem, options.errorsMember);
+    return gql.fieldValue(info, result, own);
   };
 }

@@ -1,5 +1,5 @@
 import { OncekeyError } from "./errors.ts";
-import { setMember } from "./json/trail.ts";
+import { MAX_VALUE_DEPTH, setMember } from "./json/trail.ts";
 import { type Fail, isPlainObject, type Place, type WriteRules, writeText } from "./json/write.ts";
 
 /** Version of the encoding below. Frozen: another layout gets another byte. */
@@ -52,7 +52,7 @@ export function decodeValue(bytes: Uint8Array): unknown {
       "A recorded value was written by a newer version of Oncekey. It was left as it is. Retry, or finish the rollout.",
     );
   }
-  return untag(parseText(bytes.subarray(1)));
+  return untag(parseText(bytes.subarray(1)), 0);
 }
 
 function parseText(bytes: Uint8Array): unknown {
@@ -85,25 +85,40 @@ function encodeAbsent(value: unknown, place: Place, fail: Fail): string | undefi
   return place === "top" ? '{"$undefined":true}' : undefined;
 }
 
-function untag(value: unknown): unknown {
+// What no release has written is refused, so that a damaged value is never taken for another one where that can be told.
+function untag(value: unknown, depth: number): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) throw broken();
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(untag);
   const members = Object.entries(value);
-  const first = members[0];
-  if (first?.[0].startsWith("$") && !first[0].startsWith("$$")) return untagOne(first[0], first[1], members.length);
+  const tag = Array.isArray(value) ? undefined : members.find(([name]) => isTag(name));
+  if (tag !== undefined) return untagOne(tag[0], tag[1], members.length);
+  // Deeper than anything that was recorded, and as deep as the stack will do.
+  if (depth >= MAX_VALUE_DEPTH) throw broken();
+  if (Array.isArray(value)) return value.map((element) => untagInside(element, depth));
   const out: Record<string, unknown> = {};
-  for (const [name, member] of members) setMember(out, name.startsWith("$$") ? name.slice(1) : name, untag(member));
+  for (const [name, member] of members)
+    setMember(out, name.startsWith("$") ? name.slice(1) : name, untagInside(member, depth));
   return out;
 }
+
+// Only the whole value can be undefined.
+function untagInside(value: unknown, depth: number): unknown {
+  const read = untag(value, depth + 1);
+  if (read === undefined) throw broken();
+  return read;
+}
+
+const isTag = (name: string): boolean => name.startsWith("$") && !name.startsWith("$$");
 
 function untagOne(tag: string, content: unknown, members: number): unknown {
   if (members !== 1) throw broken();
   if (tag === "$undefined" && content === true) return undefined;
   if (typeof content !== "string") throw broken();
-  if (tag === "$bigint" && /^-?\d+$/.test(content)) return BigInt(content);
-  if (tag === "$bytes") return new Uint8Array(Buffer.from(content, "base64"));
+  if (tag === "$bigint" && /^(?:0|-?[1-9]\d*)$/.test(content)) return BigInt(content);
+  const bytes = Buffer.from(content, "base64");
+  if (tag === "$bytes" && bytes.toString("base64") === content) return new Uint8Array(bytes);
   const date = new Date(content);
-  if (tag === "$date" && !Number.isNaN(date.getTime())) return date;
+  if (tag === "$date" && !Number.isNaN(date.getTime()) && date.toISOString() === content) return date;
   throw broken();
 }
 

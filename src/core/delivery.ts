@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { OncekeyError } from "./errors.ts";
 import { frame } from "./framing.ts";
 import type { SequenceNumber } from "./sequence.ts";
+import { HIGHEST_SEQUENCE, type NumberedSpan } from "./sequence-batch.ts";
 
 /** Version of the digests' pre-images. Frozen: another layout gets another byte. */
 const DIGEST_VERSION = 1;
@@ -76,6 +77,8 @@ export interface KnownDelivery {
 const MAX_PART_LENGTH = 255;
 const MAX_ID_LENGTH = 512;
 const MAX_NUMBER = 2n ** 63n - 1n;
+// Far more than any batch has, and few enough that the remembered batches of a producer never go round all numbers.
+const MAX_BATCH_COUNT = 100_000_000n;
 
 /** The parts that identify a delivery, checked. Raises `oncekey_delivery_invalid`. */
 export function checkDelivery({ tenant, source, id, period }: Delivery): Delivery {
@@ -85,6 +88,17 @@ export function checkDelivery({ tenant, source, id, period }: Delivery): Deliver
   if (period === undefined) return { tenant, source, id };
   checkPart("period", period, MAX_PART_LENGTH);
   return { tenant, source, id, period };
+}
+
+/** A numbered batch's producer, numbers and length, checked. Raises `oncekey_delivery_invalid`. */
+export function checkNumberedBatch(batch: Producer & NumberedSpan): Producer & NumberedSpan {
+  const { tenant, source, producer, epoch } = checkNumbered({ ...batch, sequence: batch.first });
+  const { first, count } = batch;
+  if (first > HIGHEST_SEQUENCE) throw deliveryInvalid("the numbers of a batch are at most 2^31 - 1");
+  if (typeof count !== "bigint" || count < 1n || count > MAX_BATCH_COUNT) {
+    throw deliveryInvalid(`count is a bigint from 1 to ${MAX_BATCH_COUNT}`);
+  }
+  return { tenant, source, producer, epoch, first, count };
 }
 
 /** A numbered message's producer and number, checked. Raises `oncekey_delivery_invalid`. */

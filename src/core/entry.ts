@@ -93,6 +93,8 @@ export type Decision =
 export interface Taker {
   readonly runKind: RunKind;
   readonly version: number;
+  /** `runAgain`: the tombstone of a failure refuses nothing, and is only there to tell the next run from it. Default: replay. */
+  readonly rules?: { readonly afterFailure: "replay" | "runAgain" };
 }
 
 const UNKNOWN_RETRY_MS = 5_000;
@@ -107,12 +109,19 @@ const BUSY_RETRY_MS = 2_000;
 export function decide(entry: StoredEntry | null, match: Match, taker: Taker): Decision {
   if (entry === null) return { kind: "absent", expired: false };
   const finished = entry.state === "succeeded" || entry.state === "failed";
-  if (finished && entry.clock.expired && !entry.clock.tombstoned) return { kind: "absent", expired: true };
+  const isForgotten = taker.rules?.afterFailure === "runAgain" && wasForgotten(entry);
+  if (finished && entry.clock.expired && (isForgotten || !entry.clock.tombstoned))
+    return { kind: "absent", expired: true };
   if (match === "version_unknown") return { kind: "version_unknown" };
   if (match === "different") return { kind: "mismatch", state: entry.state };
   if (finished) return decideFinished(entry);
   if (entry.state === "needs_recovery" && !isAskable(entry)) return unknown(entry, entry.reason ?? "needs recovery");
   return decideUnfinished(entry, taker);
+}
+
+/** A failure that was over when it was stored. One that a person stored for a time, or with a tombstone, is kept as that says. */
+function wasForgotten({ state, completedAt, expiresAt }: StoredEntry): boolean {
+  return state === "failed" && completedAt !== null && expiresAt?.getTime() === completedAt.getTime();
 }
 
 function decideFinished(entry: StoredEntry): Decision {

@@ -84,6 +84,41 @@ function formOf(fingerprint: Uint8Array): FingerprintForm | null {
   return { version, compare, secretId };
 }
 
+const DIGEST_LENGTH = 32;
+
+/*
+ * Behind the compared part a stored fingerprint may have a tail that no retry has to match. It is there for what is derived
+ * from a fingerprint (keys of outside calls, `reference`): those must differ where the compared part alone would not.
+ */
+
+/**
+ * A fingerprint under `none`: compared is the operation, and the digest of the content is its tail. A key that comes again
+ * with another content after its window must not find the earlier one's rows, or authorization.
+ */
+export function uncomparedContent(compared: Uint8Array, content: Uint8Array): Uint8Array {
+  return withTail(compared, content.subarray(FORM_LENGTH));
+}
+
+/**
+ * The fingerprint of a run that follows a forgotten failure: a system that dedupes would answer it with what it answered
+ * then. `seed` is the failed entry's.
+ */
+export function afterForgotten(fingerprint: Uint8Array, seed: Uint8Array): Uint8Array {
+  return withTail(fingerprint, seed);
+}
+
+function withTail(fingerprint: Uint8Array, tail: Uint8Array): Uint8Array {
+  const out = new Uint8Array(fingerprint.length + tail.length);
+  out.set(fingerprint);
+  out.set(tail, fingerprint.length);
+  return out;
+}
+
+/** The part of a fingerprint that a retry must match. */
+export function comparedPart(fingerprint: Uint8Array): Uint8Array {
+  return fingerprint.subarray(0, FORM_LENGTH + DIGEST_LENGTH);
+}
+
 /** Equality in constant time, so that timing tells nothing about a stored digest. */
 export function sameDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
@@ -122,7 +157,8 @@ export async function matchRequest(
   const form = formOf(entry.fingerprint);
   if (form === null || !proof.ring.understands(form)) return "version_unknown";
   try {
-    return sameDigest(entry.fingerprint, await proof.fingerprint(form)) ? "equal" : "different";
+    const asked = comparedPart(await proof.fingerprint(form));
+    return sameDigest(comparedPart(entry.fingerprint), asked) ? "equal" : "different";
   } catch (error) {
     // The stored request was valid; one that cannot even be read is another request.
     if (error instanceof OncekeyError && error.code === "idempotency_request_invalid") return "different";

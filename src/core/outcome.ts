@@ -50,6 +50,15 @@ export async function bytesOf(body: OutcomeBody): Promise<Uint8Array> {
   return new Uint8Array(Buffer.concat(chunks));
 }
 
+/** All bytes of a body, as {@link bytesOf}, for whoever is the last to need it: it is let go of, also where reading fails. */
+export async function takeBytes(body: OutcomeBody): Promise<Uint8Array> {
+  try {
+    return await bytesOf(body);
+  } finally {
+    await letGo(body);
+  }
+}
+
 /** Headers that are stored and replayed by default. */
 const REPLAYED_HEADERS: readonly string[] = [
   "content-type",

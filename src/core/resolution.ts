@@ -16,6 +16,11 @@ export type Verdict =
 
 /** How, and by whom. */
 export interface Decision {
+  /**
+   * The attempt that the entry was at when whoever decides looked at the other side; `null`: the decision holds whatever was
+   * attempted since. "It was not done" never does: a later attempt may have done it.
+   */
+  readonly attempt: number | null;
   /** Decides also while something sent may still land. */
   readonly force: boolean;
   /** Who decides, for the audit. */
@@ -33,6 +38,8 @@ export type Resolved =
   | { readonly kind: "finished"; readonly state: EntryState }
   /** Its owner is still at work; come back after `claimableInMs`. */
   | { readonly kind: "running"; readonly claimableInMs: number }
+  /** It was attempted again since the look that the decision rests on. */
+  | { readonly kind: "changed"; readonly attempt: number }
   /** Something sent may still land: for `settlesInMs` more, or (`null`) for a time that nobody declared. */
   | { readonly kind: "unsettled"; readonly openIntents: readonly Intent[]; readonly settlesInMs: number | null };
 

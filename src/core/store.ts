@@ -70,7 +70,7 @@ export interface Session<Tx> extends ArrivalSession {
   enter(id: Uint8Array, fence: Uint8Array, limits: TransactionLimits): Promise<boolean>;
   /** The entry in a snapshot newer than the lock (at READ COMMITTED). */
   read(id: Uint8Array): Promise<StoredEntry | null>;
-  /** Removes an entry whose retention is over, so that its identity can be used anew. */
+  /** Removes an entry whose retention is over, so that its identity can be used anew; as {@link Store.forgetExpired}. */
   forgetExpired(id: Uint8Array): Promise<void>;
   /** The finished entry of a `transaction` run, in one insert; raises `transaction_lost` or `conflict`. */
   insertFinished(entry: NewEntry, completion: Completion): Promise<void>;
@@ -96,6 +96,8 @@ export interface ArrivalSession {
    * transaction was faster, `transaction_lost` where this is not the one that took the locks.
    */
   accept(deliveries: readonly NewDelivery[]): Promise<void>;
+  /** Forgets deliveries before their time, where others take their place. Raises `transaction_lost` as {@link accept}. */
+  forget(digests: readonly Uint8Array[]): Promise<void>;
   /** The producer's last accepted number, or `null`: none yet. */
   producer(digest: Uint8Array): Promise<SequenceNumber | null>;
   /**
@@ -138,6 +140,9 @@ export interface Store<Tx = unknown> {
   /** Checks that the store can be used by this version; raises `oncekey_schema_missing`, `oncekey_schema_skew` or a {@link StoreFailure}. */
   start(): Promise<void>;
 
+  /** The store's clock, in milliseconds since 1970. */
+  clockMs(): Promise<number>;
+
   /** The entry, or `null`. One statement, no transaction, no write. */
   read(id: Uint8Array): Promise<StoredEntry | null>;
 
@@ -158,7 +163,10 @@ export interface Store<Tx = unknown> {
    * a transaction that has only entered.
    */
   renew(id: Uint8Array, fence: Uint8Array, leaseMs: number): Promise<boolean>;
-  /** Removes an entry whose retention is over. `false`: there was none. */
+  /**
+   * Removes an entry whose retention is over and whose tombstone, unless it is that of a failure, no longer stands. `false`:
+   * there was none. For a failure it is only asked where failures are forgotten.
+   */
   forgetExpired(id: Uint8Array): Promise<boolean>;
   /**
    * Gives the claim back. Deletes the entry where nothing is recorded, this was the first attempt, the entry was never

@@ -149,14 +149,15 @@ function split(stored: Uint8Array, at: number): { headers: readonly HeaderLine[]
   if (stored.length < at + 4) throw broken();
   const end = at + 4 + new DataView(stored.buffer, stored.byteOffset, stored.byteLength).getUint32(at);
   if (stored.length < end) throw broken();
-  const headers = parsed(new TextDecoder().decode(stored.subarray(at + 4, end)));
+  const headers = parsed(stored.subarray(at + 4, end));
   if (!Array.isArray(headers) || !headers.every(isHeaderLine)) throw broken();
   return { headers, rest: stored.subarray(end) };
 }
 
-function parsed(json: string): unknown {
+function parsed(json: Uint8Array): unknown {
   try {
-    return JSON.parse(json);
+    // Strictly: a damaged byte must not become another character of a header.
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(json));
   } catch {
     // Not handed on as the cause: V8 quotes the text in its message.
     throw broken();

@@ -1,5 +1,6 @@
 import type { Delivery, Producer } from "../core/delivery.ts";
 import type { SequenceNumber } from "../core/sequence.ts";
+import type { NumberedSpan } from "../core/sequence-batch.ts";
 import type { Step } from "./definition.ts";
 
 /** A delivery as a consumer hands it in. */
@@ -71,6 +72,33 @@ export interface Unsettled {
 export interface NumberedMessage extends Producer, SequenceNumber {
   readonly correlation?: string | null;
 }
+
+/** A batch that its producer numbered, as Kafka's idempotent producers do it: 32-bit numbers that begin at 0 again. */
+export interface NumberedBatch extends Producer, NumberedSpan {
+  readonly correlation?: string | null;
+}
+
+/** How numbered batches are consumed. Durations in milliseconds. */
+export interface NumberedBatchOptions extends Pick<ConsumeOptions, "maxDurationMs" | "waitMs"> {
+  /**
+   * How long a producer's last batches are remembered after its latest one: must be longer than it goes on repeating them.
+   * Default 86,400,000 (24 h), as `producer.id.expiration.ms` of Kafka's broker. Its number is kept for ever.
+   */
+  readonly rememberMs?: number;
+}
+
+/**
+ * What consuming a numbered batch gave. Acknowledge `done` and `duplicate`, both with the value that the handler gave for
+ * that batch; everything else did nothing.
+ */
+export type NumberedBatchResult<Value> =
+  | { readonly kind: "done" | "duplicate"; readonly value: Value }
+  /** A gap, an overlap, or older than the five that are remembered. `expected`: the next number of this epoch. */
+  | { readonly kind: "out_of_order"; readonly expected: bigint }
+  /** Nothing is known of the producer, and its batch is not the first one. */
+  | { readonly kind: "unknown_producer" }
+  | { readonly kind: "fenced"; readonly epoch: bigint }
+  | Unsettled;
 
 /** What consuming a numbered message gave. */
 export type SequenceResult<Value> =

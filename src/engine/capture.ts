@@ -170,7 +170,7 @@ async function completionAtAnyRate(
   } catch (error) {
     if (!(error instanceof BodyNotStored)) throw error;
     const { state, outcome } = settled;
-    return { state, outcome: withoutContent(outcome.status), ...keeping(context, operation) };
+    return { state, outcome: withoutContent(outcome.status), ...keeping(context, operation, state) };
   }
 }
 

@@ -7,7 +7,16 @@ import type { ConsumeOptions, DeliveryStep, NumberedMessage, SequenceResult } fr
 import { type ConsumeRules, consumeRules } from "./consume-rules.ts";
 import type { EngineContext } from "./context.ts";
 import { type Arrival, deliveryStep, newSeed } from "./delivery-step.ts";
-import { asOnlyOne, inArrivalTransaction, leave, runsHere, settled, type Tried, untilSettled } from "./take-in.ts";
+import {
+  asOnlyOne,
+  inArrivalTransaction,
+  leave,
+  provenBy,
+  runsHere,
+  settled,
+  type Tried,
+  untilSettled,
+} from "./take-in.ts";
 
 /** One message's worth of work. */
 interface Work<Value> {
@@ -79,7 +88,5 @@ async function afterLostCommit<Value>(work: Work<Value>, lost: StoreFailure): Pr
     await nextOf(work, session);
     return leave({ kind: "busy" });
   });
-  const seen: Tried<SequenceResult<Value>> = await look.catch(() => ({ kind: "busy" }) as const);
-  if (seen.kind !== "settled") throw lost;
-  return seen;
+  return provenBy<SequenceResult<Value>>(look, lost);
 }

@@ -1,7 +1,7 @@
 import type { Cipher } from "../core/cipher.ts";
-import type { NewEntry } from "../core/entry.ts";
+import type { NewEntry, StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
-import type { FingerprintRing } from "../core/fingerprint.ts";
+import { afterForgotten, type FingerprintRing } from "../core/fingerprint.ts";
 import { storedKey } from "../core/key.ts";
 import type { Store, TransactionLimits } from "../core/store.ts";
 import type { Operation } from "./operation.ts";
@@ -66,6 +66,15 @@ export async function draftEntry(
   };
 }
 
+/** The fingerprint of a run that takes the place of a dead entry: another one where that is a failure to be forgotten. */
+export function fingerprintAfter(
+  { rules }: Operation,
+  fingerprint: Uint8Array,
+  { state, seed }: Pick<StoredEntry, "state" | "seed">,
+): Uint8Array {
+  return state === "failed" && rules.afterFailure === "runAgain" ? afterForgotten(fingerprint, seed) : fingerprint;
+}
+
 /** A fresh owner token. */
 export function newFence(context: EngineContext): Uint8Array {
   return context.settings.random.bytes(FENCE_LENGTH);
@@ -94,6 +103,12 @@ export function runTimeOf(operation: Operation, { remainingMs }: Pick<OperationR
 
 const CLOSING_RETRY_MS = 1_000;
 
+/** How long outcomes of the operation are kept, in milliseconds from completion. */
+export function retentionOf(operation: Operation): number {
+  // Not taken apart in the signature: the published types have no `engine`.
+  return operation.definition.retentionMs ?? operation.engine.settings.retentionMs;
+}
+
 const DEFAULT_MAX_ATTEMPTS = 6;
 
 /** After how many attempts without an end an entry of the operation is given up to `needs_recovery`. */
@@ -109,10 +124,19 @@ export function limitsOf({ settings }: EngineContext, maxDurationMs: number): Tr
   return { lockTimeoutMs, idleTimeoutMs: Math.ceil(maxDurationMs) };
 }
 
-/** How the operation's outcome is kept. */
-export function keeping(context: EngineContext, operation: Operation): { retentionMs: number; tombstoneMs: number } {
-  const { retentionMs, tombstoneMs } = context.settings;
-  return { retentionMs: operation.definition.retentionMs ?? retentionMs, tombstoneMs };
+/**
+ * How the operation's outcome is kept. A failure that the key is to forget is over at once; its row stays as long as an
+ * outcome would, or the run after a purge would be the failed one again for every system that it asks.
+ */
+export function keeping(
+  context: EngineContext,
+  operation: Operation,
+  state: "succeeded" | "failed",
+): { retentionMs: number; tombstoneMs: number } {
+  const { tombstoneMs } = context.settings;
+  const retentionMs = retentionOf(operation);
+  const isForgotten = state === "failed" && operation.rules.afterFailure === "runAgain";
+  return isForgotten ? { retentionMs: 0, tombstoneMs: retentionMs } : { retentionMs, tombstoneMs };
 }
 
 const LONGEST_PAUSE_MS = 300_000;

@@ -18,10 +18,12 @@ export interface OperationOptions<S extends InputSchemas> {
   readonly aliases?: readonly string[];
   /** A Standard Schema for each part of the input; must be deterministic (it is run twice). */
   readonly input?: S;
-  /** What a retry must match. Default `wire`. */
+  /** What a retry must match. Default: the instance's `compare`. */
   readonly compare?: Compare;
-  /** How far one key reaches. Default `operation`. */
+  /** How far one key reaches. Default: the instance's `keySpace`. */
   readonly keySpace?: KeySpace;
+  /** What a key does after a rejection. Default: the instance's `afterFailure`. */
+  readonly afterFailure?: AfterFailure;
   /** `text`: numbers that are no integers reach the schema as their exact text. Default `exact`: doubles, refused where one would lose digits. */
   readonly fractions?: "exact" | "text";
   /** Query members left out of the fingerprint (such as a trace id). Default: none. */
@@ -46,6 +48,13 @@ export interface OperationOptions<S extends InputSchemas> {
   /** How long a duplicate waits for a running request, in milliseconds. Default: the instance's `waitMs`. */
   readonly waitMs?: number;
 }
+
+/**
+ * What a key does after the operation ended with a rejection (`failed`): `replay` answers retries with it; `runAgain` keeps
+ * no failure, so that the next request with the key runs, whatever its content (Stripe's v2, EC2). Outcomes that nobody
+ * knows are neither, and a run's outside calls carry the derived keys that equal content always has.
+ */
+export type AfterFailure = "replay" | "runAgain";
 
 /** Who asked, and under which key: what business rows may remember of the request that made them. */
 export interface Origin {

@@ -1,6 +1,6 @@
 import { usableCorrelation } from "../core/correlation.ts";
 import { OncekeyError } from "../core/errors.ts";
-import type { Compare, FingerprintForm, RequestProof } from "../core/fingerprint.ts";
+import { type Compare, type FingerprintForm, type RequestProof, uncomparedContent } from "../core/fingerprint.ts";
 import { identityOf } from "../core/identity.ts";
 import { type RawInput, type ValidatedInput, validateInput } from "../core/input.ts";
 import { parseKey } from "../core/key.ts";
@@ -38,20 +38,24 @@ export type DirectContext = Pick<EngineContext, "ring" | "settings">;
  * `idempotency_key_missing`, `idempotency_key_invalid`, `oncekey_scope_invalid`.
  */
 export function directRequest(context: DirectContext, operation: Operation, run: DirectRun): OperationRequest {
-  const { definition, identityName } = operation;
-  const compare: Compare = definition.compare === "none" ? "none" : "input";
+  const { definition, identityName, rules } = operation;
+  const compare: Compare = rules.compare === "none" ? "none" : "input";
   let validated: Promise<ValidatedInput> | undefined;
   const validate = () => (validated ??= validateInput(definition.input ?? {}, run.input ?? {}, true));
   const fingerprint = async (form: FingerprintForm) => {
     // An entry made from wire bytes can never be matched by a run that has none: a digest of nothing equals nothing.
     if (form.compare === "wire") return new Uint8Array();
-    const parts =
-      form.compare === "none" ? [identityName] : inputParts({ operation: identityName, ...(await validate()) });
-    return context.ring.fingerprint(form, parts);
+    const parts = async () => inputParts({ operation: identityName, ...(await validate()) });
+    if (form.compare === "input") return context.ring.fingerprint(form, await parts());
+    // Where nothing is compared, a duplicate that does not even validate is one all the same.
+    const content = context.ring.fingerprint(form, await parts().catch(() => []));
+    return uncomparedContent(context.ring.fingerprint(form, [identityName]), content);
   };
   const proof: RequestProof = { compare, ring: context.ring, wireDigest: null, fingerprint };
   return {
-    identity: identityOf(checkScope(run.scope), identityName, directKey(context, run.key), definition.keySpace),
+    identity: identityOf(checkScope(run.scope), identityName, directKey(context, run.key), {
+      keySpace: rules.keySpace,
+    }),
     proof,
     input: async () => (await validate()).input,
     context: run.context ?? null,

@@ -1,10 +1,11 @@
 import { pause } from "../core/clock.ts";
 import { decide, type StoredEntry } from "../core/entry.ts";
+import { OncekeyError } from "../core/errors.ts";
 import { matchRequest } from "../core/fingerprint.ts";
 import { type AnyOutcome, isInMemory } from "../core/outcome.ts";
 import { StoreFailure } from "../core/store.ts";
 import { claimCapture, unknownAfterCrash } from "./capture.ts";
-import { done, type EngineContext, jittered, type Turn } from "./context.ts";
+import { done, type EngineContext, fingerprintAfter, jittered, retentionOf, type Turn } from "./context.ts";
 import { BUSY_RETRY_MS, decidedTurn, failedTurn } from "./decided-turn.ts";
 import type { Operation } from "./operation.ts";
 import { claimPhases, resumePhases } from "./phases.ts";
@@ -141,7 +142,9 @@ async function takeTurn(
   request: OperationRequest,
   round: number,
 ): Promise<Turn> {
-  const skipsLookUp = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
+  const skips = "lookUp" in operation.definition && operation.definition.lookUp === "skip";
+  // Both are judged by what the look-up finds.
+  const skipsLookUp = skips && request.firstSentAtMs === undefined && operation.rules.afterFailure === "replay";
   let unseen = round === 0;
   try {
     const owner = context.sharing.owner(request.identity.id);
@@ -178,10 +181,11 @@ async function act(
   const decision = decide(entry, match, operation);
   switch (decision.kind) {
     case "absent":
+      if (await isTooLate(context, operation, request)) return done({ kind: "too_late" });
       // A transaction run removes a dead entry under its own lock; the other kinds before they claim.
-      if (decision.expired && operation.runKind !== "transaction")
-        await context.store.forgetExpired(request.identity.id);
-      return start(context, operation, request);
+      if (entry === null || operation.runKind === "transaction") return start(context, operation, request);
+      await context.store.forgetExpired(request.identity.id);
+      return start(context, operation, afterFailed(operation, request, entry));
     case "unknown":
       return (
         takeUp(context, operation, request, entry as StoredEntry) ??
@@ -195,6 +199,38 @@ async function act(
       return decidedTurn(context, entry as StoredEntry, decision);
   }
 }
+
+/** Whether a request with an unknown key may be a retry of one whose outcome is forgotten. */
+async function isTooLate(
+  { store }: EngineContext,
+  operation: Operation,
+  { firstSentAtMs }: OperationRequest,
+): Promise<boolean> {
+  if (firstSentAtMs === undefined) return false;
+  const retentionMs = retentionOf(operation);
+  // The client's clock may be wrong by so much: a request that looks younger than it is must still be refused.
+  const skewMs = Math.min(CLOCK_SKEW_MS, retentionMs / 10);
+  const ageMs = (await store.clockMs()) - firstSentAtMs;
+  if (ageMs < -skewMs) throw fromTheFuture();
+  return ageMs >= retentionMs - skewMs;
+}
+
+function fromTheFuture(): OncekeyError {
+  return new OncekeyError(
+    "idempotency_request_invalid",
+    "The request says that it is first sent at an instant that has not come yet: a retry of it could not be told from a late one. Nothing was run or stored. Set the clock, and send the same instant with every attempt.",
+  );
+}
+
+/** The request as it runs where its key has forgotten a failure. */
+function afterFailed(operation: Operation, request: OperationRequest, entry: StoredEntry): OperationRequest {
+  const { proof } = request;
+  const fingerprint: typeof proof.fingerprint = async (form) =>
+    fingerprintAfter(operation, await proof.fingerprint(form), entry);
+  return { ...request, proof: { ...proof, fingerprint } };
+}
+
+const CLOCK_SKEW_MS = 60_000;
 
 /** What this operation can do about an outcome that nobody knows; `null`: nothing now. */
 function takeUp(

@@ -10,12 +10,16 @@ import type {
   ConsumeResult,
   DeliveryStep,
   IncomingDelivery,
+  NumberedBatch,
+  NumberedBatchOptions,
+  NumberedBatchResult,
   NumberedMessage,
   SequenceResult,
 } from "./arrival.ts";
 import { consume } from "./consume.ts";
 import { consumeBatch } from "./consume-batch.ts";
 import { consumeNumbered } from "./consume-numbered.ts";
+import { consumeNumberedBatch } from "./consume-numbered-batch.ts";
 import type { EngineContext } from "./context.ts";
 import type { CaptureDefinition, OperationOptions, PhasesDefinition, TransactionDefinition } from "./definition.ts";
 import { type DirectRun, directRequest } from "./direct-request.ts";
@@ -72,6 +76,16 @@ export interface Oncekey<Tx> extends Instance {
     options?: Pick<ConsumeOptions, "maxDurationMs" | "waitMs">,
   ): Promise<SequenceResult<Value>>;
   /**
+   * Takes a batch in that its producer numbered, by the rules of Kafka's idempotent producers: a repetition of one of its
+   * last five gives that one's value, and what cannot be told from one never runs. Raises as {@link consume}, and
+   * `oncekey_value_unsupported`.
+   */
+  consumeNumberedBatch<Value>(
+    batch: NumberedBatch,
+    handler: (step: DeliveryStep<Tx>) => Promise<Value>,
+    options?: NumberedBatchOptions,
+  ): Promise<NumberedBatchResult<Value>>;
+  /**
    * Checks store, schema, times and operations; nothing runs before. Raises `oncekey_config_invalid`,
    * `oncekey_operation_duplicate`, `oncekey_schema_missing`, `oncekey_schema_skew`, or the store's failure.
    */
@@ -80,8 +94,8 @@ export interface Oncekey<Tx> extends Instance {
   close(options?: { readonly graceMs?: number }): Promise<{ readonly drained: boolean }>;
 }
 
-/** Creates an instance. Nothing is checked or connected before `start()`. */
-export function createOncekey<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
+/** Creates an instance that knows no dialect's defaults. Nothing is checked or connected before `start()`. */
+export function createEngine<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
   const context = contextOf(options);
   const registry = createRegistry();
   const lifecycle = createLifecycle(context.settings.clock);
@@ -114,6 +128,8 @@ export function createOncekey<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
       lifecycle.tracked(() => consumeBatch(context, deliveries, handler as never, consuming)),
     consumeNumbered: (message, handler, consuming = {}) =>
       lifecycle.tracked(() => consumeNumbered(context, message, handler as never, consuming)),
+    consumeNumberedBatch: (batch, handler, consuming = {}) =>
+      lifecycle.tracked(() => consumeNumberedBatch(context, batch, handler as never, consuming)),
     async start() {
       if (lifecycle.phase === "closed") lifecycle.admit();
       checkTimes(context.settings);

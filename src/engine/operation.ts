@@ -13,10 +13,15 @@ export interface Operation<Kind extends RunKind = RunKind> {
   readonly version: number;
   /** The name identities and fingerprints are made from: the first alias, or the name. */
   readonly identityName: string;
+  /** The operation's own rules, or else the instance's. */
+  readonly rules: OperationRules;
   readonly definition: OperationOptions<InputSchemas>;
   /** @internal */
   readonly engine: Engine;
 }
+
+/** What an operation and its instance say together of its keys. */
+export type OperationRules = Pick<Settings, "compare" | "keySpace" | "afterFailure">;
 
 /** What a binding needs of the instance behind an operation. */
 export interface Engine {

@@ -39,6 +39,7 @@ const SESSION_METHODS = [
   "complete",
   "send",
   "accept",
+  "forget",
   "moveProducer",
 ] as const;
 const STORE_METHODS = [

@@ -2,10 +2,11 @@ import type { RunKind, StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { InputSchemas } from "../core/input.ts";
 import { checkOperation, type PolicyOperation } from "../core/policy.ts";
-import { type EngineContext, maxAttemptsOf, maxDurationOf } from "./context.ts";
+import { type EngineContext, maxAttemptsOf, maxDurationOf, retentionOf } from "./context.ts";
 import type { CaptureDefinition, OperationOptions } from "./definition.ts";
 import { checkDefinition } from "./definition-check.ts";
-import type { Engine, Operation } from "./operation.ts";
+import type { Engine, Operation, OperationRules } from "./operation.ts";
+import type { Settings } from "./settings.ts";
 
 /** The operations of one instance. */
 export interface Registry {
@@ -29,7 +30,16 @@ export function createRegistry(): Registry {
   return {
     define(runKind, definition, engine) {
       const { name, version } = definition;
-      const operation = { runKind, name, version, identityName: definition.aliases?.[0] ?? name, definition, engine };
+      const rules = rulesOf(definition, engine.settings);
+      const operation = {
+        runKind,
+        name,
+        version,
+        identityName: definition.aliases?.[0] ?? name,
+        rules,
+        definition,
+        engine,
+      };
       operations.push(operation);
       return operation;
     },
@@ -49,6 +59,17 @@ export function createRegistry(): Registry {
         checkOperation(policyView(operation, context), context.settings, context.store.traits);
       }
     },
+  };
+}
+
+function rulesOf(
+  { compare, keySpace, afterFailure }: OperationOptions<InputSchemas>,
+  settings: Settings,
+): OperationRules {
+  return {
+    compare: compare ?? settings.compare,
+    keySpace: keySpace ?? settings.keySpace,
+    afterFailure: afterFailure ?? settings.afterFailure,
   };
 }
 
@@ -80,7 +101,7 @@ function policyView(operation: Operation, { settings }: EngineContext): PolicyOp
     aliases: definition.aliases ?? [],
     maxDurationMs: maxDurationOf(operation),
     maxAttempts: maxAttemptsOf(operation),
-    retentionMs: definition.retentionMs ?? settings.retentionMs,
+    retentionMs: retentionOf(operation),
     waitMs: definition.waitMs ?? settings.waitMs,
     replayHeaders: definition.replayHeaders ?? [],
     claimCommit: claimCommit ?? "synchronous",

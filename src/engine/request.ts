@@ -22,6 +22,11 @@ export interface OperationRequest {
    * directly before a run begins. The run ends by then: 0 or less begins none. Default: no end but the operation's own.
    */
   readonly remainingMs?: (() => number) | undefined;
+  /**
+   * When the client says it first sent this request, in milliseconds since 1970. Where that is longer ago than outcomes are
+   * kept and the key is unknown, the operation does not run. Default: nothing is said.
+   */
+  readonly firstSentAtMs?: number | undefined;
   /** The existing handler of a `capture` operation; absent for the other kinds. */
   readonly handler?: CapturedHandler;
 }

@@ -1,5 +1,5 @@
 import type { EntryState } from "../core/entry.ts";
-import { type AnyOutcome, bytesOf, letGo, type Outcome, type OutcomeBody } from "../core/outcome.ts";
+import { type AnyOutcome, type Outcome, type OutcomeBody, takeBytes } from "../core/outcome.ts";
 
 /**
  * What a run gave. `completed` and `replayed` carry the outcome; every other kind says why there is none, and (where it
@@ -24,6 +24,8 @@ export type RunResult<Body extends OutcomeBody = Uint8Array> =
     }
   /** Carried out; the answer is no longer kept. */
   | { readonly kind: "gone"; readonly state: EntryState }
+  /** The request says that it was first sent before the retention of anything kept now: it may have been carried out. */
+  | { readonly kind: "too_late" }
   /** The attempt lost its lease or its time; another one may go on. */
   | { readonly kind: "lease_lost"; readonly retryAfterMs: number }
   /** COMMIT was sent, its answer never came. */
@@ -52,7 +54,5 @@ export async function inMemory(result: AnyResult): Promise<RunResult> {
 }
 
 async function read(outcome: AnyOutcome): Promise<Outcome> {
-  const body = await bytesOf(outcome.body);
-  await letGo(outcome.body);
-  return { ...outcome, body };
+  return { ...outcome, body: await takeBytes(outcome.body) };
 }

@@ -1,9 +1,12 @@
 import type { BodyStore } from "../core/body-store.ts";
 import type { EncryptionKey } from "../core/cipher.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
-import type { FingerprintSecret } from "../core/fingerprint.ts";
+import { OncekeyError } from "../core/errors.ts";
+import type { Compare, FingerprintSecret } from "../core/fingerprint.ts";
+import type { KeySpace } from "../core/identity.ts";
 import { type Random, systemRandom } from "../core/random.ts";
 import type { Store } from "../core/store.ts";
+import type { AfterFailure } from "./definition.ts";
 
 /** Options of `createOncekey`. Durations in milliseconds. */
 export interface OncekeyOptions<Tx> {
@@ -38,6 +41,18 @@ export interface OncekeyOptions<Tx> {
   readonly maxKeyLength?: number;
   /** `digest`: store only the key's digest and a prefix, where keys may hold personal data. Default `raw`. */
   readonly storedKey?: "raw" | "digest";
+  /** What a retry must match, unless an operation says otherwise. Default: the profile's, for `ietf` `wire`. */
+  readonly compare?: Compare;
+  /** How far one key reaches, unless an operation says otherwise. Default: the profile's, for `ietf` `operation`. */
+  readonly keySpace?: KeySpace;
+  /** What a key does after a rejection, unless an operation says otherwise. Default: the profile's, for `ietf` `replay`. */
+  readonly afterFailure?: AfterFailure;
+  /**
+   * Reads the profile's header for the instant of the first attempt (`Idempotency-First-Sent`): a request that was first
+   * sent longer ago than outcomes are kept, and whose key is unknown, is refused instead of run. Default: the profile's,
+   * for `ietf` false.
+   */
+  readonly refuseLateRetries?: boolean;
   /** Sends `Idempotency-Retention` (seconds) with every answer of a bound operation. Default false. */
   readonly publishRetention?: boolean;
   /** HMAC secrets for fingerprints, newest first. Default: plain SHA-256. */
@@ -98,6 +113,10 @@ export const DEFAULTS: Settings = {
   maxRecordingBytes: 67_108_864,
   maxKeyLength: 255,
   storedKey: "raw",
+  compare: "wire",
+  keySpace: "operation",
+  afterFailure: "replay",
+  refuseLateRetries: false,
   publishRetention: false,
   fingerprintSecrets: [],
   encryptionKeys: [],
@@ -115,8 +134,21 @@ export const DEFAULTS: Settings = {
 /** Longest attempt of an operation that does not say. */
 export const DEFAULT_MAX_DURATION_MS = 60_000;
 
-/** Options and defaults together; options given as `undefined` take the default. */
+/** Options that have no default. */
+const WITHOUT_DEFAULT = ["store", "onPoint"];
+
+/**
+ * Options and defaults together; options given as `undefined` take the default. Raises `oncekey_config_invalid` for a name
+ * that is none: a misspelt option would quietly be its default.
+ */
 export function settingsOf(options: OncekeyOptions<never>): Settings {
+  const stranger = Object.keys(options).find((name) => !(name in DEFAULTS) && !WITHOUT_DEFAULT.includes(name));
+  if (stranger !== undefined) {
+    throw new OncekeyError(
+      "oncekey_config_invalid",
+      `createOncekey has no option ${JSON.stringify(stranger)}. Nothing was started. Correct its name, or take it out.`,
+    );
+  }
   const given = Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined);
   const settings: Settings = { ...DEFAULTS, ...Object.fromEntries(given) };
   // A logger that throws must not end a sweeper, or take the place of the error it was told of.

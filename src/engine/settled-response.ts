@@ -53,7 +53,7 @@ export async function completionOf(
   { state, outcome }: Pick<SettledResponse, "state" | "outcome">,
 ): Promise<Completion> {
   const stored = await storeOutcome(context, operation, id, storedForm(operation, outcome));
-  return { state, outcome: stored, ...keeping(context, operation) };
+  return { state, outcome: stored, ...keeping(context, operation, state) };
 }
 
 /** The outcome as every later retry will see it. */

@@ -104,6 +104,16 @@ export async function inArrivalTransaction<R>(
   }
 }
 
+/**
+ * What a look after a COMMIT whose answer was lost has proven. One that proves nothing, or fails, raises `lost`: the COMMIT
+ * may still be on its way.
+ */
+export async function provenBy<R>(look: Promise<Tried<R>>, lost: StoreFailure): Promise<Tried<R>> {
+  const seen = await look.catch((): Tried<R> => ({ kind: "busy" }));
+  if (seen.kind !== "settled") throw lost;
+  return seen;
+}
+
 /** Whether this process is taking the arrival in already: then the database need not be asked. */
 export function runsHere({ sharing }: EngineContext, digest: Uint8Array): boolean {
   return sharing.owner(digest) !== undefined;

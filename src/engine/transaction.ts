@@ -1,8 +1,8 @@
 import { decide, type NewEntry } from "../core/entry.ts";
-import { matchRequest, sameDigest } from "../core/fingerprint.ts";
+import { comparedPart, matchRequest, sameDigest } from "../core/fingerprint.ts";
 import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
 import { withinTime } from "./abandon.ts";
-import { done, draftEntry, type EngineContext, limitsOf, runTimeOf, type Turn } from "./context.ts";
+import { done, draftEntry, type EngineContext, fingerprintAfter, limitsOf, runTimeOf, type Turn } from "./context.ts";
 import type { TransactionDefinition } from "./definition.ts";
 import { failureResult } from "./failures.ts";
 import { declaredContext, entrySender } from "./messages.ts";
@@ -49,23 +49,26 @@ export async function runTransaction(
     request,
     input: await request.input(),
     draft: await draftEntry(context, operation, request, { input: null, context: null }),
-    lockDigest: await proof.fingerprint(proof.ring.lockForm(proof.compare)),
+    lockDigest: comparedPart(await proof.fingerprint(proof.ring.lockForm(proof.compare))),
   };
   try {
-    return await untilSettled(context, () => attempt(work, (session) => runHandler(work, session)));
+    return await untilSettled(context, () => attempt(work, runHandler));
   } catch (error) {
     return failed(work, error);
   }
 }
 
-async function attempt(work: Work, handle: (session: Session<unknown>) => Promise<SettledResponse>): Promise<Turn> {
-  const { context, request, draft } = work;
+async function attempt(
+  given: Work,
+  handle: (work: Work, session: Session<unknown>) => Promise<SettledResponse>,
+): Promise<Turn> {
+  const { context, request } = given;
   let release = () => {};
   try {
     const outcome = await context.store.transaction(async (session) => {
-      await own(work, session);
-      release = context.sharing.own(request.identity.id, draft.fingerprint);
-      const settled = await handle(session);
+      const work: Work = { ...given, draft: await own(given, session) };
+      release = context.sharing.own(request.identity.id, work.draft.fingerprint);
+      const settled = await handle(work, session);
       if (settled.rollsBack) throw new RollBackRejection(settled);
       await insertOutcome(work, session, settled);
       return settled.outcome;
@@ -74,25 +77,26 @@ async function attempt(work: Work, handle: (session: Session<unknown>) => Promis
     return done({ kind: "completed", outcome });
   } catch (error) {
     if (error instanceof LeaveTransaction) return error.turn;
-    if (error instanceof RollBackRejection) return await storeRejection(work, error.settled);
+    if (error instanceof RollBackRejection) return await storeRejection(given, error.settled);
     throw error;
   } finally {
     release();
   }
 }
 
-/** Takes the locks and makes sure that the identity is free, or leaves. */
-async function own(work: Work, session: Session<unknown>): Promise<void> {
-  const { context, operation, request, lockDigest } = work;
+/** Takes the locks and makes sure that the identity is free, or leaves. Gives the entry to be inserted. */
+async function own(work: Work, session: Session<unknown>): Promise<NewEntry> {
+  const { context, operation, request, draft, lockDigest } = work;
   const lock = await session.lock(request.identity.id, lockDigest, limitsOf(context, runTimeOf(operation, request)));
   if (lock === "busy") throw new LeaveTransaction({ kind: "wait", retryAfterMs: 1_000 });
   if (lock === "mismatch") throw new LeaveTransaction({ kind: "suspect" });
   const entry = await session.read(request.identity.id);
-  if (entry === null) return;
+  if (entry === null) return draft;
   const decision = decide(entry, await matchRequest(entry, request.proof), operation);
   // Anything but a dead entry is judged outside: this transaction only runs what has no entry.
   if (decision.kind !== "absent") throw new LeaveTransaction({ kind: "again" });
   await session.forgetExpired(request.identity.id);
+  return { ...draft, fingerprint: fingerprintAfter(operation, draft.fingerprint, entry) };
 }
 
 async function insertOutcome(work: Work, session: Session<unknown>, settled: SettledResponse): Promise<void> {

@@ -27,13 +27,15 @@ export function parseContentType(value: string | null): MediaType | null {
 }
 
 /**
- * How a body of this type is read. JSON: `application/json`, `text/json` and any `+json` (RFC 6839 §3.1). Without a type,
+ * How a body of this type is read. JSON: `application/json`, `text/json`, any `+json` (RFC 6839 §3.1), and what AWS's JSON
+ * protocols call `application/x-amz-json-1.0` and `-1.1`. Without a type,
  * or with any other (multipart types but form-data included), the bytes stand for themselves.
  */
 export function bodyKindOf(media: MediaType | null): Exclude<BodyKind, "none"> {
   if (media === null) return "raw";
   const { type } = media;
   if (type === "application/json" || type === "text/json" || type.endsWith("+json")) return "json";
+  if (/^application\/x-amz-json-1\.[01]$/.test(type)) return "json";
   if (type === "application/x-www-form-urlencoded") return "form";
   return type === "multipart/form-data" ? "multipart" : "raw";
 }

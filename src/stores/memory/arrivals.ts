@@ -23,6 +23,9 @@ export function arrivalSession(tables: Tables, locks: AdvisoryLocks, open: OpenT
     async accept(deliveries) {
       for (const delivery of copied(deliveries)) await acceptOne(tables, open, delivery);
     },
+    async forget(digests) {
+      for (const digest of copied(digests)) await forgetOne(tables, open, entryKey(digest));
+    },
     async producer(digest) {
       const key = entryKey(digest);
       await arrive();
@@ -79,6 +82,15 @@ function acceptOne(tables: Tables, open: OpenTransaction, arrived: NewDelivery):
     const { digest, delivery, value, keepMs } = arrived;
     open.deliveries.set(key, { digest, delivery, value, receivedAt: now, expiresAt: now + keepMs });
     return settle(undefined, true);
+  });
+}
+
+/** As if its time were over: what is over is absent, and purged later. */
+function forgetOne(tables: Tables, open: OpenTransaction, key: string): Promise<void> {
+  return heldStep(tables, open, deliveryLock(key), (now) => {
+    const row = open.deliveries.get(key) ?? tables.deliveries.get(key);
+    if (row !== undefined) open.deliveries.set(key, { ...row, expiresAt: Math.min(row.expiresAt, now) });
+    return settle(undefined, row !== undefined);
   });
 }
 

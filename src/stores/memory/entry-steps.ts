@@ -65,9 +65,12 @@ export function ownsStep(fence: Uint8Array): EntryStep<boolean> {
   return owned(fence, (row) => row);
 }
 
-/** Removes an entry whose retention is over. */
+/** Removes an entry whose retention is over. That of a failure is only asked for where failures are forgotten. */
 export function forgetExpiredStep(): EntryStep<boolean> {
-  return (row, now) => (row !== null && isForgettable(row, now) ? write(null, true) : keep(false));
+  return (row, now) => {
+    const isOver = row !== null && isForgettable(row.state === "failed" ? { ...row, tombstoneUntil: null } : row, now);
+    return isOver ? write(null, true) : keep(false);
+  };
 }
 
 function owned(fence: Uint8Array, next: (row: EntryRow, now: number) => EntryRow | null): EntryStep<boolean> {

@@ -20,6 +20,7 @@ import {
   entryKey,
   type MessageRow,
   type ResolutionRow,
+  rememberTables,
   type Tables,
 } from "./tables.ts";
 import {
@@ -70,10 +71,14 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const connections = options.connections ?? null;
   const tables = emptyTables(options.clock ?? Date.now, options.random ?? systemRandom);
   const traits: StoreTraits = { connections, renews: connections === null || connections > 1, abandons: true };
-  return {
+  const store: MemoryStore = {
     name: "memory",
     traits,
     start: arrive,
+    async clockMs() {
+      await arrive();
+      return tables.now();
+    },
     ...entryStatements(tables),
     ...recordStatements(tables),
     ...transactionStatements(tables, slots(connections === null ? Infinity : Math.max(1, connections - 1))),
@@ -83,6 +88,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     bodies: memoryBodies(tables),
     ...shown(tables),
   };
+  return rememberTables(store, tables);
 }
 
 function shown(tables: Tables): Omit<MemoryStore, keyof Store> {
@@ -110,7 +116,8 @@ function entryStatements(
       const row = tables.entries.get(key);
       return row === undefined ? null : copied(storedEntry(row, tables.now()));
     },
-    claim: (entry, leaseMs) => commitStep(tables, entry.id, steps.claimStep(copied(entry), leaseMs)),
+    claim: (entry, leaseMs) =>
+      commitStep(tables, entry.id, steps.claimStep(copied(entry), leaseMs), { onlyInserts: true }),
     takeOver: (id, seen, fence, leaseMs) =>
       commitStep(tables, id, steps.takeOverStep(copied(seen), copied(fence), leaseMs)),
     renew: (id, fence, leaseMs) => commitStep(tables, id, steps.renewStep(copied(fence), leaseMs)),
@@ -145,7 +152,7 @@ function transactionStatements(tables: Tables, free: Slots): Statements<"transac
     async transaction(body) {
       await arrive();
       await free.enter();
-      const open = beginTransaction(tables);
+      const open = beginTransaction(tables, locks.releaseAll);
       known.set(open.tx, open);
       try {
         return await runTransaction(tables, locks, open, body);
@@ -179,8 +186,7 @@ async function runTransaction<R>(
     commitTransaction(tables, open);
     return result;
   } finally {
-    locks.releaseAll(open);
-    endTransaction(tables, open);
+    endTransaction(open);
   }
 }
 

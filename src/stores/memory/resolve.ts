@@ -10,6 +10,9 @@ export function resolveStep(tables: Tables, id: Uint8Array, resolution: Resoluti
     if (row.state === "succeeded" || row.state === "failed") return keep({ kind: "finished", state: row.state });
     const claimableInMs = claimableAt(row) - now;
     if (row.state === "in_progress" && claimableInMs > 0) return keep({ kind: "running", claimableInMs });
+    if (resolution.attempt !== null && resolution.attempt !== row.attempt) {
+      return keep({ kind: "changed", attempt: row.attempt });
+    }
     const openIntents = journalOf(row, now).intents.filter(({ state }) => state === "open");
     const settlesInMs = settlesIn(row.settlesAt === null ? null : row.settlesAt - now, openIntents);
     const isSettled = settlesInMs !== null && settlesInMs <= 0;

@@ -1,7 +1,10 @@
 import { StoreFailure } from "../../core/store.ts";
 
 /** Who holds or waits for a row: a transaction, or one write outside any. */
-export type LockHolder = object;
+export interface LockHolder {
+  /** Whether it has changed the row, or only keeps others from doing so. Left out: it may be about to. */
+  changes?(id: string): boolean;
+}
 
 /** Row locks as a database has them: first come, first served; a wait that would close a circle is refused. */
 export interface RowLocks {
@@ -15,6 +18,8 @@ export interface RowLocks {
   /** Gives back all that the holder has. */
   releaseAll(holder: LockHolder): void;
   isLocked(id: string): boolean;
+  /** Whether somebody has the row who has not changed it. */
+  isOnlyLocked(id: string): boolean;
 }
 
 interface RowLock {
@@ -73,5 +78,6 @@ export function rowLocks(): RowLocks {
       for (const [id, lock] of [...locks]) if (lock.holder === holder) release(id, holder);
     },
     isLocked: (id) => locks.has(id),
+    isOnlyLocked: (id) => locks.get(id)?.holder.changes?.(id) === false,
   };
 }

@@ -127,6 +127,21 @@ export function emptyTables(now: () => number, random: Random): Tables {
   };
 }
 
+const tablesByStore = new WeakMap<object, Tables>();
+
+/** Remembers what a store was made of, for {@link tablesOf}. */
+export function rememberTables<S extends object>(store: S, tables: Tables): S {
+  tablesByStore.set(store, tables);
+  return store;
+}
+
+/** What a memory store is made of, for code that must see all of it at once (the explorer). Raises for any other store. */
+export function tablesOf(store: object): Tables {
+  const tables = tablesByStore.get(store);
+  if (tables === undefined) throw new TypeError("Only what memoryStore() made has tables.");
+  return tables;
+}
+
 /** An id or digest as a map key. */
 export function entryKey(id: Uint8Array): string {
   return Buffer.from(id).toString("hex");
@@ -139,12 +154,22 @@ export async function arrive(): Promise<void> {
 
 /**
  * A step in a commit of its own: waits for the row, decides and writes at once, lets the row go. The step's own values
- * must be copies already: the caller may change its bytes while this waits.
+ * must be copies already: the caller may change its bytes while this waits. `onlyInserts`: it leaves a row that is there.
  */
-export async function commitStep<R>(tables: Tables, id: Uint8Array, step: EntryStep<R>): Promise<R> {
+export async function commitStep<R>(
+  tables: Tables,
+  id: Uint8Array,
+  step: EntryStep<R>,
+  { onlyInserts = false } = {},
+): Promise<R> {
   const key = entryKey(id);
   const holder = {};
   await arrive();
+  // As ON CONFLICT DO NOTHING: a row is in the way at once, unless a change of it is still to be committed.
+  const there = tables.entries.get(key);
+  if (onlyInserts && there !== undefined && tables.locks.isOnlyLocked(key)) {
+    return copied(step(there, tables.now()).answer);
+  }
   await tables.locks.acquire(key, holder);
   try {
     const change = step(tables.entries.get(key) ?? null, tables.now());

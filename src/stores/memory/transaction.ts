@@ -32,10 +32,16 @@ export interface OpenTransaction {
   readonly subjects: Map<string, SubjectRow>;
   /** `failed`: a statement raised an error, and as in SQL nothing but a rollback is possible any more. */
   status: "open" | "failed" | "ended";
+  /** Savepoints that are open: an error undoes what came after the last one, and lets go of nothing before it. */
+  savepoints: number;
+  /** Lets go of all that it holds. */
+  letGo(): void;
+  /** Whether it has staged a change of the entry. */
+  changes(key: string): boolean;
 }
 
-/** Begins a transaction. */
-export function beginTransaction(tables: Tables): OpenTransaction {
+/** Begins a transaction. `letGo` lets go of what it holds besides rows. */
+export function beginTransaction(tables: Tables, letGo: (open: OpenTransaction) => void = () => {}): OpenTransaction {
   const open: OpenTransaction = {
     tx: {
       async insert(table, row) {
@@ -58,6 +64,12 @@ export function beginTransaction(tables: Tables): OpenTransaction {
     producers: new Map(),
     subjects: new Map(),
     status: "open",
+    savepoints: 0,
+    changes: (key) => open.entries.has(key) && open.entries.get(key) !== (tables.entries.get(key) ?? null),
+    letGo() {
+      tables.locks.releaseAll(open);
+      letGo(open);
+    },
   };
   return open;
 }
@@ -117,14 +129,20 @@ export async function heldStep<R>(
 ): Promise<R> {
   await arrive();
   assertOpen(open);
+  let isNew = false;
   try {
-    const isNew = lock !== null && (await tables.locks.acquire(lock, open));
+    isNew = lock !== null && (await tables.locks.acquire(lock, open));
     assertStillOpen(tables, open);
     const { answer, holds } = act(tables.now());
     if (lock !== null && isNew && !holds) tables.locks.release(lock, open);
     return copied(answer);
   } catch (error) {
-    if (open.status === "open") open.status = "failed";
+    if (open.status === "open") {
+      open.status = "failed";
+      // As a database does: the transaction is over but for its ROLLBACK, and nobody has to wait for that.
+      if (open.savepoints === 0) open.letGo();
+      else if (lock !== null && isNew) tables.locks.release(lock, open);
+    }
     throw error;
   }
 }
@@ -158,7 +176,7 @@ function put<Row>(committed: Map<string, Row>, own: ReadonlyMap<string, Row>): v
 }
 
 /** Ends it, committed or not: what it staged is dropped, what it held is free. */
-export function endTransaction(tables: Tables, open: OpenTransaction): void {
+export function endTransaction(open: OpenTransaction): void {
   open.status = "ended";
-  tables.locks.releaseAll(open);
+  open.letGo();
 }

@@ -70,6 +70,7 @@ function runner(
       return result;
     };
     const undo = savepoint(open);
+    open.savepoints += 1;
     try {
       return await body({ ...session, lock });
     } catch (error) {
@@ -77,6 +78,7 @@ function runner(
       locks.releaseAll(holder);
       throw error;
     } finally {
+      open.savepoints -= 1;
       inside.isInUse = false;
     }
   };

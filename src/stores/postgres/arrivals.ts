@@ -6,7 +6,7 @@ import type { SqlRow } from "./driver-port.ts";
 import { storeFailure } from "./errors.ts";
 import { limitParameters } from "./limits.ts";
 import { arrivalLockKey } from "./lock-keys.ts";
-import { boolean, bytes, bytesOrNull, number, text, textOrNull } from "./rows.ts";
+import { boolean, bytes, bytesOrNull, instant, number, text, textOrNull } from "./rows.ts";
 
 /** What a session of arrivals shares with the rest of its transaction. */
 export interface ArrivalScope {
@@ -30,6 +30,10 @@ export function arrivalSession({ schema, run, xact, remember }: ArrivalScope): A
     async accept(deliveries) {
       const [row] = await run("accept", [JSON.stringify(deliveries.map(deliveryRow)), xact()]);
       settled(row, number(row ?? {}, "accepted") === deliveries.length);
+    },
+    async forget(digests) {
+      const [row] = await run("forget_deliveries", [hexList(digests), xact()]);
+      settled(row, true);
     },
     async producer(digest) {
       const [row] = await run("producer", [digest]);
@@ -83,7 +87,7 @@ function knownDeliveries(rows: readonly SqlRow[]): KnownDelivery[] {
   return rows.map((row) => ({
     digest: bytes(row, "id"),
     value: bytesOrNull(row, "value"),
-    receivedAt: new Date(number(row, "received_at")),
+    receivedAt: instant(row, "received_at"),
   }));
 }
 

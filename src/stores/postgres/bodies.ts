@@ -1,6 +1,9 @@
 import type { BodyList } from "../../core/body-store.ts";
 import type { Run } from "./committing.ts";
-import { boolean, text } from "./rows.ts";
+import type { SqlRow } from "./driver-port.ts";
+import { text } from "./rows.ts";
+
+const pointerOf = (row: SqlRow): string => text(row, "pointer");
 
 /** The list of bodies that may have to be removed. */
 export function bodyList(run: Run): BodyList {
@@ -9,8 +12,11 @@ export function bodyList(run: Run): BodyList {
       await run("note_body", [pointer, entryId, checkInMs]);
     },
     async due(limit, againInMs) {
-      const rows = await run("due_bodies", [limit, againInMs]);
-      return rows.map((row) => ({ pointer: text(row, "pointer"), inUse: boolean(row, "in_use") }));
+      const pointers = (await run("due_bodies", [limit, againInMs])).map(pointerOf);
+      if (pointers.length === 0) return [];
+      // In a snapshot newer than the one in which they were put off.
+      const inUse = new Set((await run("bodies_in_use", [JSON.stringify(pointers)])).map(pointerOf));
+      return pointers.map((pointer) => ({ pointer, inUse: inUse.has(pointer) }));
     },
     async strike(pointers) {
       for (const pointer of pointers) await run("strike_body", [pointer]);

@@ -2,7 +2,7 @@ import type { EntryState, RunKind } from "../../core/entry.ts";
 import type { Driver, SqlParameter, SqlRow } from "./driver-port.ts";
 import { ownFailure } from "./errors.ts";
 import type { SchemaOptions } from "./migrate.ts";
-import { boolean, instantOrNull, number, text, textOrNull } from "./rows.ts";
+import { boolean, instant, instantOrNull, number, text, textOrNull } from "./rows.ts";
 import { DEFAULT_SCHEMA, type StatementName, statementRunner } from "./statements.ts";
 
 /** Whose entries: the key as stored (raw, or digest and prefix), and optionally one tenant and operation. */
@@ -95,7 +95,7 @@ function inspectedEntry(row: SqlRow): InspectedEntry {
     reason: textOrNull(row, "reason"),
     status: row.status === null ? null : number(row, "status"),
     outcomeGone: boolean(row, "outcome_gone"),
-    createdAt: new Date(number(row, "created_at")),
+    createdAt: instant(row, "created_at"),
     leaseUntil: instantOrNull(row, "lease_until"),
     notBefore: instantOrNull(row, "not_before"),
     completedAt: instantOrNull(row, "completed_at"),

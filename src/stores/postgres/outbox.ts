@@ -3,7 +3,7 @@ import type { ClaimedMessage, HeldMessage, MessageClaim, OutboxStore, WaitingMes
 import { matched, type Run } from "./committing.ts";
 import type { SqlParameter, SqlRow } from "./driver-port.ts";
 import { orderLockKey } from "./lock-keys.ts";
-import { bytes, bytesOrNull, number, text, textOrNull } from "./rows.ts";
+import { bytes, bytesOrNull, instant, number, text, textOrNull } from "./rows.ts";
 import type { StatementName } from "./statements.ts";
 
 /** The parameters of send.sql. */
@@ -100,6 +100,6 @@ function claimedMessage(row: SqlRow): ClaimedMessage {
     seq: text(row, "seq"),
     attempt: number(row, "attempts"),
     fence: bytes(row, "fence"),
-    createdAt: new Date(number(row, "created_at")),
+    createdAt: instant(row, "created_at"),
   };
 }

@@ -4,7 +4,7 @@ import type { Resolution } from "../../core/resolution.ts";
 import type { Driver, SqlRow } from "./driver-port.ts";
 import { ownFailure } from "./errors.ts";
 import type { SchemaOptions } from "./migrate.ts";
-import { boolean, number, numberOrNull, text, textOrNull } from "./rows.ts";
+import { boolean, instant, number, numberOrNull, text, textOrNull } from "./rows.ts";
 import { DEFAULT_SCHEMA, type StatementName, statementRunner } from "./statements.ts";
 
 /** What an entry has recorded, without the values: these hold what clients sent and other systems answered. */
@@ -83,7 +83,7 @@ export async function entryResolutions<Tx>(
     stateBefore: text(row, "state_before") as EntryState,
     reasonBefore: textOrNull(row, "reason_before"),
     openIntents: JSON.parse(text(row, "open_intents")) as ResolutionRecord["openIntents"],
-    resolvedAt: new Date(number(row, "resolved_at")),
+    resolvedAt: instant(row, "resolved_at"),
   }));
 }
 

@@ -48,6 +48,8 @@ async function resolveIn(run: Run, id: Uint8Array, resolution: Resolution): Prom
   if (state === "succeeded" || state === "failed") return { kind: "finished", state };
   const claimableInMs = number(row, "claimable_in_ms");
   if (state === "in_progress" && claimableInMs > 0) return { kind: "running", claimableInMs };
+  const attempt = number(row, "attempt");
+  if (resolution.attempt !== null && resolution.attempt !== attempt) return { kind: "changed", attempt };
   const { intents } = storedJournal(await run("journal", [id]));
   const openIntents = intents.filter((intent) => intent.state === "open");
   const ownSettlesInMs = numberOrNull(row, "settles_in_ms");

@@ -40,7 +40,7 @@ export function storedEntry(row: SqlRow): StoredEntry {
     reason: textOrNull(row, "reason"),
     outcome: outcome(row),
     outcomeGone: boolean(row, "outcome_gone"),
-    createdAt: new Date(number(row, "created_at")),
+    createdAt: instant(row, "created_at"),
     completedAt: instantOrNull(row, "completed_at"),
     expiresAt: instantOrNull(row, "expires_at"),
     clock: {
@@ -111,11 +111,15 @@ export function storedIntent(row: SqlRow): Intent {
   };
 }
 
+// As PostgreSQL writes numbers. Number() also takes blanks around them, hexadecimals, and empty text for 0.
+const NUMBER_TEXT = /^-?(\d+(\.\d+)?(e[-+]?\d+)?|Infinity)$/;
+
 /** A number column; int8 travels as text. */
 export function number(row: SqlRow, column: string): number {
   const value = row[column];
-  const asNumber =
-    typeof value === "number" || typeof value === "bigint" || typeof value === "string" ? Number(value) : NaN;
+  const isNumber =
+    typeof value === "number" || typeof value === "bigint" || (typeof value === "string" && NUMBER_TEXT.test(value));
+  const asNumber = isNumber ? Number(value) : NaN;
   if (Number.isNaN(asNumber)) throw unreadable(column, "a number");
   return asNumber;
 }
@@ -137,9 +141,17 @@ export function textOrNull(row: SqlRow, column: string): string | null {
   return row[column] === null ? null : text(row, column);
 }
 
+/** An instant, read as milliseconds since the epoch. */
+export function instant(row: SqlRow, column: string): Date {
+  const read = new Date(number(row, column));
+  // timestamptz knows infinity, and years that a Date does not.
+  if (Number.isNaN(read.getTime())) throw unreadable(column, "an instant that a Date can hold");
+  return read;
+}
+
 /** An instant, read as milliseconds since the epoch, that may be null. */
 export function instantOrNull(row: SqlRow, column: string): Date | null {
-  return row[column] === null ? null : new Date(number(row, column));
+  return row[column] === null ? null : instant(row, column);
 }
 
 /** A boolean column. */

@@ -47,6 +47,7 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
     name: "postgres",
     traits: traitsOf(driver, options.control),
     start: () => checkSchema(run),
+    clockMs: async () => Number((await run("clock", []))[0]?.clock_ms),
     ...claimStatements(run),
     ...leaseStatements(run, renew),
     ...endStatements(run),
