@@ -45,6 +45,12 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
   "publishers/kafka": ["kafkajs"],
   "bodies/file": [],
   "bodies/s3": ["@aws-sdk/client-s3"],
+  client: [],
+  "client/file": [],
+  "client/form": [],
+  "client/hooks": ["axios", "ky", "got"],
+  "client/indexeddb": [],
+  "client/local-storage": [],
   webhooks: ["stripe", "@octokit/webhooks-methods", "standardwebhooks"],
 };
 

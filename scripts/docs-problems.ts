@@ -1,6 +1,6 @@
 import { type ClientErrorCode, codes } from "../src/core/errors.ts";
 import { respond } from "../src/core/response.ts";
-import { createOncekey } from "../src/engine/oncekey.ts";
+import { createOncekey } from "../src/http/create-oncekey.ts";
 import { openApiOperation } from "../src/http/openapi.ts";
 import { memoryStore } from "../src/stores/memory/index.ts";
 import { markdownTable } from "./markdown-table.ts";
@@ -15,7 +15,7 @@ interface PublishedProblem {
 
 /** What is published of each problem, as a description of an operation lists them. */
 function publishedProblems(): readonly PublishedProblem[] {
-  const once = createOncekey({ store: memoryStore() });
+  const once = createOncekey({ store: memoryStore(), refuseLateRetries: true });
   const operation = once.transaction({ name: "any", version: 1, run: async () => respond(204, null) });
   const described = openApiOperation(operation, { authorize: true });
   return (described["x-idempotency"] as { readonly problems: readonly PublishedProblem[] }).problems;

@@ -1,13 +1,17 @@
 /**
- * Writes the tables of docs/ that say what the code says: error codes and problems, options, exports, versions. Each stands between
+ * Writes the tables of docs/ that say what the code says: error codes and problems, options, exports, versions,
+ * profiles, the campaigns' figures. Each stands between
  * `<!-- table: name -->` and `<!-- /table -->`; the prose around them is written by hand. `--check` only compares.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { canariesTable } from "../lab/canaries/docs-table.ts";
 import { codes } from "../src/core/errors.ts";
 import { reportCheck, repositoryRoot } from "./check.ts";
 import { compatibilityTable } from "./docs-compatibility.ts";
 import { problemHeads } from "./docs-problems.ts";
+import { profilesTable } from "./docs-profiles.ts";
+import { proofSections } from "./docs-proof.ts";
 import { markdownTable } from "./markdown-table.ts";
 import { type OptionsInterface, type PublicSurface, readPublicSurface } from "./public-surface.ts";
 
@@ -78,6 +82,9 @@ function pages(surface: PublicSurface): ReadonlyMap<string, ReadonlyMap<string, 
     ["docs/options.md", new Map([["options", options]])],
     ["docs/exports.md", new Map([["exports", exportsOf(surface)]])],
     ["docs/compatibility.md", new Map([["versions", compatibilityTable()]])],
+    ["docs/dialects.md", new Map([["profiles", profilesTable()]])],
+    ["docs/canaries.md", new Map([["canaries", canariesTable()]])],
+    ["docs/proof.md", new Map([["proof", proofSections()]])],
     ...[...problemHeads()].map(([page, head]) => [page, new Map([["problem", head]])] as const),
   ]);
 }

@@ -79,6 +79,11 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
     allowed: ["node:fs/promises", "../core/body-store.ts", "./file.ts"],
   },
   {
+    from: "src/client",
+    refused: ["node:fs", "axios", "../core/canonical.ts", "../http/gate.ts", "../index.ts"],
+    allowed: ["./submission.ts", "../core/errors.ts"],
+  },
+  {
     from: "src/sweeper",
     refused: ["../stores/postgres/index.ts", "../http/exchange.ts", "../cli/main.ts"],
     allowed: ["../engine/request.ts", "../core/store.ts"],
@@ -111,7 +116,17 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
   {
     from: "src/cli",
     refused: ["commander", "../testing/index.ts", "../engine/request.ts"],
-    allowed: ["../stores/postgres/index.ts", "pg"],
+    allowed: ["../stores/postgres/index.ts", "../verify/index.ts", "pg"],
+  },
+  {
+    from: "src/verify",
+    refused: ["undici", "../http/profile.ts", "../engine/request.ts", "../index.ts", "../cli/main.ts"],
+    allowed: ["node:http", "../core/errors.ts", "./report.ts"],
+  },
+  {
+    from: "src/verify/cases",
+    refused: ["undici", "../../http/profile.ts", "../../index.ts"],
+    allowed: ["node:http", "../../core/errors.ts", "../report.ts", "./_send.ts"],
   },
   { from: "src/a-folder-without-a-fence", refused: ["../core/errors.ts", "zod"], allowed: ["./own.ts"] },
   {

@@ -76,6 +76,8 @@ const NEEDS_TWO_CONNECTIONS = [
   "the first to lock is the owner, an exact duplicate is busy, another payload is a mismatch",
   "the finished entry and the business rows are committed together, and seen by nobody before",
   "a transaction that has the lock reads what was committed before it got it",
+  "a transaction whose statement failed lets go of its locks at once, before it rolls back",
+  "a claim does not wait for a transaction that only holds the entry: it is there",
   "an owned entry is not taken over before the transaction ends",
   "a takeover that waited for an owner's rollback gets the entry",
   "a takeover waits for an open transaction that recorded a phase, and then resumes after it",

@@ -139,16 +139,27 @@ describe("a charge that must never be repeated", () => {
     await submit(api, charge);
     await becomes(charge, "needs_recovery");
     const { data: inspected } = await asked("inspect", charge.key);
-    const [{ id, recorded }] = inspected.entries;
+    const [{ id, attempt, recorded }] = inspected.entries;
     expect(recorded.intents).toMatchObject([{ call: "authorize", state: "open", form: "never" }]);
 
     const answer = '{"status":402,"body":{"code":"payment_unclear","amount_minor":12345678901234567890}}';
     const file = join(lab.dir, "answer.json");
     writeFileSync(file, answer);
-    const early = await asked("resolve", id, "--failed", file);
+    const early = await asked("resolve", id, "--failed", file, "--attempt", String(attempt));
     expect(early).toMatchObject({ code: "4", data: { resolved: false, why: "unsettled" } });
     await passTime(lab.databaseUrl, 20_000);
-    const decided = await asked("resolve", id, "--failed", file, "--by", "ada", "--note", "ticket 4711");
+    const decided = await asked(
+      "resolve",
+      id,
+      "--failed",
+      file,
+      "--attempt",
+      String(attempt),
+      "--by",
+      "ada",
+      "--note",
+      "ticket 4711",
+    );
     expect(decided).toMatchObject({ code: "0", data: { resolved: true, verdict: "failed", from: "needs_recovery" } });
 
     const retry = await submit(api, charge);

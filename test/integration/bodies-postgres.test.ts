@@ -22,6 +22,7 @@ import { postgresStore } from "oncekey/postgres";
 import { createSweeper } from "oncekey/sweeper";
 import type { PoolClient } from "pg";
 import { beforeEach, describe, expect, it } from "vitest";
+import { statements } from "../../src/stores/postgres/sql.gen.ts";
 import { atEnd, createDatabase, passTime, query, testPool } from "../support/postgres.ts";
 
 const ring: readonly EncryptionKey[] = [{ id: 3, key: new Uint8Array(32).fill(3) }];
@@ -350,3 +351,37 @@ describe("a process that is killed between putting a body and its commit", () =>
 function endOf(child: ChildProcess): Promise<string | null> {
   return new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
 }
+
+describe("a look at loose bodies that a purge overtakes", () => {
+  // Volatile, or the planner would ask it. The clock of the looking session stands still in the middle of its scan until the test lets it go on.
+  const STANDING_CLOCK = `
+    CREATE SCHEMA slow;
+    CREATE FUNCTION slow.statement_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
+    BEGIN
+      PERFORM pg_advisory_xact_lock_shared(77);
+      RETURN pg_catalog.statement_timestamp();
+    END $$`;
+
+  it("never takes a body for one in use whose entry is gone", async () => {
+    const bodyStore = fileBodyStore({ directory: await directory() });
+    const { report } = await instance({ bodyStore });
+    await report(new Uint8Array(randomBytes(300_000)));
+    const [entry] = await query(url, "SELECT body_pointer AS pointer FROM oncekey.entry");
+    await passTime(url, DAYS_MS);
+    await query(url, STANDING_CLOCK);
+    const [holder, purging] = [testPool(url, { max: 1 }), testPool(url, { max: 1 })];
+    await holder.query("SELECT pg_advisory_lock(77)");
+    // The purge begins first and commits in the middle of the look.
+    await purging.query("BEGIN");
+    await purging.query(statements.purge, [100]);
+    const slowly = new URL(url);
+    slowly.searchParams.set("options", "-c search_path=slow,pg_catalog");
+    const looking = postgresStore(fromPg(testPool(slowly.href, { max: 1 }))).bodies.due(10, 60_000);
+    await expect
+      .poll(() => query(url, "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+      .toHaveLength(1);
+    await purging.query("COMMIT");
+    await holder.query("SELECT pg_advisory_unlock(77)");
+    expect(await looking).toEqual([{ pointer: entry?.pointer, inUse: false }]);
+  });
+});

@@ -71,6 +71,34 @@ describe("oncekey resolve", () => {
     );
   });
 
+  it("sends whoever is too early away until the entry is given up, where its calls have a time and it has none", async () => {
+    const { url } = await createDatabase();
+    await (await entriesOn(url)).settlingPayout("k1");
+    // As its owner's death leaves it, before any sweeper has looked.
+    await query(
+      url,
+      "UPDATE oncekey.entry SET state = 'in_progress', lease_until = now() - interval '1 s', not_before = NULL, settles_at = NULL",
+    );
+    const { id } = await theEntry(url);
+    const { code, stdout } = await cli(["resolve", id, "--failed", file(REFUSAL), "--attempt=1"], { url });
+    expect(code).toBe(4);
+    expect(stdout).toMatch(/an attempt of the entry itself as well: come back when it is needs_recovery/);
+    expect(stdout).not.toContain("nobody declared");
+  });
+
+  it("refuses what was seen of an older attempt, and says at which one the entry is", async () => {
+    const { url } = await createDatabase();
+    await (await entriesOn(url)).settlingPayout("k1");
+    await passTime(url, 120_000);
+    await query(url, "UPDATE oncekey.entry SET attempt = attempt + 1");
+    const { id } = await theEntry(url);
+    const late = ["--failed", file(REFUSAL), "--attempt=1"];
+    expect(await resolve(url, id, ...late, "--force")).toMatchObject({ code: 4, data: { why: "changed", attempt: 2 } });
+    const { stdout } = await cli(["resolve", id, ...late], { url });
+    expect(stdout).toMatch(/It was attempted again since you looked: it is at attempt 2 now.*give --attempt 2/);
+    expect(await resolve(url, id, "--failed", file(REFUSAL), "--attempt=2")).toMatchObject({ code: 0 });
+  });
+
   it("seals the outcome under the newest key where keys are given", async () => {
     const { url } = await createDatabase();
     const entries = await entriesOn(url);
@@ -96,11 +124,11 @@ describe("oncekey resolve", () => {
     await entries.settlingPayout("k1");
     const { id } = await theEntry(url);
     const path = file(REFUSAL);
-    const early = await resolve(url, id, "--failed", path);
+    const early = await resolve(url, id, "--failed", path, "--attempt=1");
     expect(early).toMatchObject({ code: 4, data: { resolved: false, why: "unsettled" } });
     expect(early.data.settlesInMs).toBeGreaterThan(0);
     await passTime(url, 120_000);
-    const text = await cli(["resolve", id, "--failed", path, "--retention=7d"], { url });
+    const text = await cli(["resolve", id, "--failed", path, "--retention=7d", "--attempt=1"], { url });
     expect(text).toMatchObject({ code: 0, stdout: expect.stringContaining("stored 422, for 7 d.\n") });
     expect(await query(url, "SELECT resolved_by, verdict, forced, status FROM oncekey.resolution")).toEqual([
       { resolved_by: userInfo().username, verdict: "failed", forced: false, status: 422 },
@@ -134,7 +162,7 @@ describe("oncekey resolve", () => {
     await query(url, "DELETE FROM oncekey.entry");
     const goOn = await entries.standing("k2");
     const running = await theEntry(url);
-    const busy = await resolve(url, running.id, "--failed", file(REFUSAL), "--force");
+    const busy = await resolve(url, running.id, "--failed", file(REFUSAL), "--attempt=1", "--force");
     expect(busy).toMatchObject({ code: 4, data: { why: "running", claimableInMs: expect.any(Number) } });
     const text = await cli(["resolve", running.id, "--release", "--force"], { url });
     expect(text.stdout).toMatch(
@@ -173,6 +201,8 @@ describe("oncekey resolve", () => {
     ["a retention that is none", ["01234567", `--failed=${file(REFUSAL)}`, "--retention=1y"], /^--retention must be/],
     ["a file that is not there", ["01234567", `--failed=${dir}/none`], /^The outcome file cannot be read \(ENOENT\)/],
     ["a directory", ["01234567", `--failed=${dir}`], /^The outcome file cannot be read \(EISDIR\)/],
+    ["a failure without the attempt", ["01234567", `--failed=${file(REFUSAL)}`], /^--failed needs --attempt N/],
+    ["an attempt that is none", ["01234567", "--release", "--attempt=0"], /^--attempt must be a whole number from 1/],
     ["nobody", ["01234567", "--release", "--by= "], /^--by must name somebody/],
     ["a note without end", ["01234567", "--release", `--note=${"x".repeat(2_001)}`], /^--note must be text of at most/],
   ])("refuses %s with 2, before it connects", async (_, args, expected) => {

@@ -264,7 +264,14 @@ describe("printGrants()", () => {
     const entry = newEntry({ id, fence });
     await store.claim(entry, 60_000);
     await store.markUnknown(id, fence, { reason: "threw", provisional: null, sweepInMs: null, quietMs: null });
-    const decided = { verdict: "released" as const, completion: null, force: true, by: "ann", note: null };
+    const decided = {
+      verdict: "released" as const,
+      completion: null,
+      attempt: null,
+      force: true,
+      by: "ann",
+      note: null,
+    };
     expect(await store.resolve(id, { ...decided, fence: newEntry().fence })).toMatchObject({ kind: "resolved" });
     for (const change of ["DELETE FROM", "UPDATE"]) {
       const set = change === "UPDATE" ? "SET resolved_by = 'bob'" : "";

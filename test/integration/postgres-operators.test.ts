@@ -144,7 +144,13 @@ describe("entries that need a person", () => {
     const { intents } = await recordedSummary(driver, hex(id));
     expect(intents).toMatchObject([{ call: "authorize", generation: 1, state: "open", form: "settles" }]);
     expect(intents[0]?.settlesInMs).toBeGreaterThan(50_000);
-    const decision = { verdict: "succeeded" as const, completion: completion(), by: "ann", note: "asked the bank" };
+    const decision = {
+      verdict: "succeeded" as const,
+      completion: completion(),
+      attempt: null,
+      by: "ann",
+      note: "asked the bank",
+    };
     const resolve = (force: boolean) => store.resolve(id, { ...decision, force, fence: newEntry().fence });
     expect(await resolve(false)).toMatchObject({ kind: "unsettled", openIntents: [{ call: "authorize" }] });
     expect(await resolve(true)).toMatchObject({ kind: "resolved", from: "needs_recovery" });
@@ -166,7 +172,14 @@ describe("entries that need a person", () => {
     const decided = await Promise.all(
       ["succeeded" as const, "failed" as const, "succeeded" as const, "failed" as const].map((verdict) =>
         store.resolve(id, {
-          ...{ verdict, completion: { ...completion(), state: verdict }, force: true, by: "ann", note: null },
+          ...{
+            verdict,
+            completion: { ...completion(), state: verdict },
+            attempt: 1,
+            force: true,
+            by: "ann",
+            note: null,
+          },
           fence: newEntry().fence,
         }),
       ),

@@ -120,6 +120,17 @@ describe("the transaction that the handler was given (V21, V22)", () => {
 });
 
 describe("retention (V24)", () => {
+  it("is over at the microsecond of the completion where it is none: the clock is read once", async () => {
+    const { url, store } = await database();
+    for (let round = 0; round < 50; round++) {
+      const { id, fence } = (await store.claim(newEntry({ runKind: "phases" }), 10_000)) ?? newEntry();
+      await store.complete(id, fence, { ...completion(), state: "failed", retentionMs: 0, tombstoneMs: 1_000 });
+    }
+    const one = "completed_at = expires_at AND tombstone_until = expires_at + interval '1 s'";
+    const [counted] = await query(url, `SELECT count(*) FILTER (WHERE ${one})::int AS n FROM oncekey.entry`);
+    expect(counted).toEqual({ n: 50 });
+  });
+
   it("counts from the completion, however long the operation took", async () => {
     const { url, store } = await database();
     const entry = newEntry();

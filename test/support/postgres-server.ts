@@ -11,11 +11,12 @@ import {
   statSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer, type Socket } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { whenGone } from "./when-gone.ts";
 
 /** A PostgreSQL of the tests' own: loopback only, no password, everything below one temporary directory. */
 export interface TestServer {
@@ -36,6 +37,8 @@ export interface TestServerOptions {
   /** Only crash tests need the disk; everything else is several times faster without. */
   readonly fsync?: boolean;
   readonly settings?: Readonly<Record<string, string>>;
+  /** Default: a free one, which anybody's outgoing connection may take while the server is stopped. */
+  readonly port?: number;
 }
 
 interface Owner {
@@ -116,20 +119,9 @@ async function accepts(url: string): Promise<boolean> {
   }
 }
 
-/**
- * Ends the server and removes its data when this process is gone, however it went: a test runner kills its workers
- * without notice, and a postmaster outlives its parent. The shell reads from a pipe that only our end can close.
- */
+/** Ends the server and removes its data when this process is gone: a postmaster outlives its parent. */
 function watchOver(serverPid: number, root: string): () => void {
-  const script = 'read -r _; kill -QUIT "$1" 2>/dev/null; sleep 1; rm -rf "$2"';
-  const watcher = spawn("sh", ["-c", script, "sh", String(serverPid), root], {
-    cwd: "/",
-    detached: true,
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  watcher.unref();
-  (watcher.stdin as Socket).unref();
-  return () => void watcher.kill("SIGKILL");
+  return whenGone('kill -QUIT "$1" 2>/dev/null; sleep 1; rm -rf "$2"', String(serverPid), root);
 }
 
 /** Makes a cluster and starts it on a free port. About 1.5 s. */
@@ -139,7 +131,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const native = reachableBinaries(root, owner);
   const data = join(root, "data");
   initialise(native, data, owner);
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
   const settings: Record<string, string> = {
     listen_addresses: "127.0.0.1",

@@ -69,7 +69,9 @@ describe("the digests of arrivals", () => {
     const all = parts.flatMap((tenant) =>
       [...parts, null].flatMap((client) =>
         parts.flatMap((operation) =>
-          parts.flatMap((key) => keySpaces.map((keySpace) => identityOf({ tenant, client }, operation, key, keySpace))),
+          parts.flatMap((key) =>
+            keySpaces.map((keySpace) => identityOf({ tenant, client }, operation, key, { keySpace })),
+          ),
         ),
       ),
     );

@@ -29,8 +29,16 @@ describe("an identity", () => {
 
   it("is one for all operations where keys span the account", () => {
     const account = (operation: string) =>
-      hex(identityOf({ tenant: "acme", client: null }, operation, "k", "account").id);
+      hex(identityOf({ tenant: "acme", client: null }, operation, "k", { keySpace: "account" }).id);
     expect(account("a")).toBe(account("b"));
     expect(account("a")).not.toBe(idOf("acme", null, "a", "k"));
+  });
+
+  it("is another one in each partition, and in none of them the one without", () => {
+    const within = (partition: string | null, key = "k") =>
+      hex(identityOf({ tenant: "acme", client: null }, "a", key, { partition }).id);
+    const ids = [within(null), within(""), within("eu-west-1"), within("k"), within("eu-west-1", "k2")];
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(within(null)).toBe(idOf("acme", null, "a", "k"));
   });
 });

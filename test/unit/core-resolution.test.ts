@@ -64,7 +64,7 @@ describe("the topics that a relay claims", () => {
 describe("a decision", () => {
   const outcome = { status: 200, content: new Uint8Array(), pointer: null };
   const completion = { outcome, retentionMs: 1, tombstoneMs: 0 };
-  const how = { force: false, by: "ada", note: null, fence: new Uint8Array(16) };
+  const how = { attempt: null, force: false, by: "ada", note: null, fence: new Uint8Array(16) };
 
   it("has an outcome exactly where it says how it ended", () => {
     type Decided = Extract<Resolution, { verdict: "succeeded" | "failed" }>;

@@ -99,7 +99,7 @@ describe("an unanswered call that was given up", () => {
     const completion = { state: "failed", outcome, retentionMs: 3_600_000, tombstoneMs: 0 } as const;
     const decide = (force: boolean) => {
       const fence = new Uint8Array(16).fill(7);
-      return store.resolve(id(), { verdict: "failed", completion, force, by: "ada", note: null, fence });
+      return store.resolve(id(), { verdict: "failed", completion, attempt: null, force, by: "ada", note: null, fence });
     };
     const first = await decide(false);
     if (one[1] === "before") {

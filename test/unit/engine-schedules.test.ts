@@ -59,6 +59,7 @@ describe("schedules that broke an earlier draft", () => {
       world.store.resolve(world.id(), {
         verdict: "failed",
         completion,
+        attempt: null,
         force: false,
         by: "ada",
         note: null,

@@ -31,6 +31,13 @@ describe("start() refuses what would break a promise", () => {
     });
   });
 
+  it("an option that there is not: misspelt, it would quietly be its default", () => {
+    const misspelt = { profle: "stripe" } as Options;
+    expect(() => instance(misspelt)).toThrowError(
+      expect.objectContaining({ code: "oncekey_config_invalid", message: expect.stringContaining('"profle"') }),
+    );
+  });
+
   it("asynchronous claims, for capture and for phases (V7, V8)", async () => {
     for (const kind of ["capture", "phases"] as const) {
       const once = instance();

@@ -16,18 +16,20 @@ const outcome: Outcome = { status: 201, headers: [["location", "/1"]], body: Buf
 interface FakeOptions {
   readonly runKind?: Operation["runKind"];
   readonly definition?: Partial<Operation["definition"]>;
+  readonly rules?: Partial<Operation["rules"]>;
   readonly settings?: Partial<typeof DEFAULTS>;
   execute?(request: OperationRequest): Promise<AnyResult>;
 }
 
 /** An operation whose engine gives what a case says, and keeps what it was asked. */
-function fake({ runKind = "transaction", definition, settings, execute }: FakeOptions = {}) {
+function fake({ runKind = "transaction", definition, rules, settings, execute }: FakeOptions = {}) {
   const requests: OperationRequest[] = [];
   const operation: Operation = {
     runKind,
     name: "orders.create",
     version: 1,
     identityName: "orders.create",
+    rules: { compare: "wire", keySpace: "operation", afterFailure: "replay", ...rules },
     definition: { name: "orders.create", version: 1, ...definition },
     engine: {
       settings: { ...DEFAULTS, ...settings },
@@ -376,9 +378,9 @@ describe("what is compared", () => {
   });
 
   it("may be the validated input, which knows no transport", async () => {
-    const definition = { compare: "input" } as const;
-    const json = await print({ definition }, { target: "/a" });
-    const other = await print({ definition }, { target: "/b" });
+    const rules = { compare: "input" } as const;
+    const json = await print({ rules }, { target: "/a" });
+    const other = await print({ rules }, { target: "/b" });
     expect(other.fingerprint.equals(json.fingerprint)).toBe(true);
     expect(other.wire.equals(json.wire)).toBe(false);
   });

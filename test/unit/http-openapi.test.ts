@@ -5,7 +5,13 @@ import { memoryStore } from "oncekey/memory";
 import { describe, expect, it } from "vitest";
 import { parseKey } from "../../src/core/key.ts";
 
-const once = createOncekey({ store: memoryStore(), retentionMs: 90_500 * 1_000, waitMs: 2_000, maxKeyLength: 64 });
+const once = createOncekey({
+  store: memoryStore(),
+  retentionMs: 90_500 * 1_000,
+  waitMs: 2_000,
+  maxKeyLength: 64,
+  refuseLateRetries: true,
+});
 const write = once.transaction({ name: "orders.create", version: 1, run: async () => ok({}) });
 const wrap = once.capture({ name: "refunds.create", version: 1, maxDurationMs: 1_000, retentionMs: 99_999, waitMs: 7 });
 const lenient = once.transaction({ name: "queue.take", version: 1, compare: "none", run: async () => ok({}) });
@@ -36,6 +42,16 @@ describe("the description of an operation", () => {
     expect(codesOf(at(responses, "400"))).not.toContain("idempotency_key_missing");
     expect(at(parameters, 0, "required")).toBe(false);
     expect(at(openApiOperation(write), "parameters", 0, "required")).toBe(true);
+  });
+
+  it("keeps the missing key where a dialect has key and first instant, or none", () => {
+    const listed = (profile: string) => {
+      const other = createOncekey({ store: memoryStore(), profile, refuseLateRetries: true });
+      const operation = other.transaction({ name: "orders.create", version: 1, run: async () => ok({}) });
+      return JSON.stringify(openApiOperation(operation)["x-idempotency"]);
+    };
+    expect(listed("azure")).toContain("idempotency_key_missing");
+    expect(listed("adyen")).not.toContain("idempotency_key_missing");
   });
 
   it("says how long to wait where a problem says when to come back", () => {

@@ -124,7 +124,7 @@ describe("the sweeper and a captured run whose owner is gone", () => {
     expect((await run(async () => answer(500))).kind).toBe("provisional");
     await sweepFor(3_000);
     expect(asked).toHaveBeenCalledTimes(1);
-    expect(await run(hanging)).toMatchObject({ kind: "unknown", provisional: { status: 500 } });
+    expect(await time.advanceUntil(run(hanging))).toMatchObject({ kind: "unknown", provisional: { status: 500 } });
     await sweepFor(3 * QUIET_MS);
     expect(asked).toHaveBeenCalledTimes(2);
     await sweep();

@@ -30,7 +30,20 @@ export interface KafkaEndpointOptions {
   readonly maxBytes?: number;
   /** The port that clients are told: of a proxy in front of it. */
   readonly advertised?: () => number;
+  /** Default: any free one. */
+  readonly port?: number;
+  /** Appends a batch, where the node's own log in memory does not. Consumers read that log alone. */
+  readonly append?: AppendBatch;
+  /** The id of a producer that begins. Default: 1, 2, 3 … of this node. */
+  readonly newProducer?: () => Promise<bigint>;
 }
+
+/** Appends a batch to a partition; what the producer is answered. */
+export type AppendBatch = (
+  topic: string,
+  partition: number,
+  bytes: Buffer,
+) => Promise<{ readonly error: number; readonly baseOffset: bigint | number }>;
 
 /** Requests by their key, each in the one version that is offered. */
 const OFFERED = { 0: 3, 1: 4, 2: 1, 3: 4, 8: 2, 9: 1, 10: 0, 11: 0, 12: 0, 13: 0, 14: 0, 18: 0, 22: 0 };
@@ -41,12 +54,13 @@ interface Node {
   readonly acks: number[];
   readonly fetches: { readonly topic: string; readonly offset: number }[];
   readonly port: () => number;
-  producers: number;
+  readonly append: AppendBatch;
+  readonly newProducer: () => Promise<bigint>;
   losing: boolean;
 }
 
 /** The answer, later where the request waits; `null`: none, the connection is cut. */
-type Handler = (node: Node, request: WireReader) => Buffer | null | Promise<Buffer>;
+type Handler = (node: Node, request: WireReader) => Buffer | Promise<Buffer | null>;
 
 const handlers: Readonly<Record<number, Handler>> = {
   0: produce,
@@ -66,24 +80,25 @@ const handlers: Readonly<Record<number, Handler>> = {
     );
     return Buffer.concat([int16(0), offered]);
   },
-  22: (node) => {
-    node.producers += 1;
-    return Buffer.concat([int32(0), int16(0), int64(node.producers), int16(0)]);
-  },
+  22: async ({ newProducer }) => Buffer.concat([int32(0), int16(0), int64(await newProducer()), int16(0)]),
 };
 
-function produce(node: Node, request: WireReader): Buffer | null {
+async function produce(node: Node, request: WireReader): Promise<Buffer | null> {
   request.string(); // transactional id
   node.acks.push(request.int16());
   request.int32(); // time-out
-  const topics = request.array(() => {
-    const topic = request.string() ?? "";
-    const partitions = request.array(() => {
-      const partition = request.int32();
-      return { partition, ...node.log.append(topic, partition, request.bytes()) };
-    });
-    return { topic, partitions };
-  });
+  const sent = request.array(() => ({
+    topic: request.string() ?? "",
+    batches: request.array(() => ({ partition: request.int32(), bytes: request.bytes() })),
+  }));
+  const topics = [];
+  for (const { topic, batches } of sent) {
+    const partitions = [];
+    for (const { partition, bytes } of batches) {
+      partitions.push({ partition, ...(await node.append(topic, partition, bytes)) });
+    }
+    topics.push({ topic, partitions });
+  }
   if (node.losing) {
     node.losing = false;
     return null;
@@ -180,18 +195,25 @@ export async function startKafkaEndpoint(options: KafkaEndpointOptions = {}): Pr
     socket.on("close", () => sockets.delete(socket));
     serve(node, socket);
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  await new Promise<void>((done) => server.listen(options.port ?? 0, "127.0.0.1", done));
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("The endpoint has no port.");
   const { port } = address;
   const log = new KafkaLog(partitions, maxBytes);
+  let producers = 0n;
   const node: Node = {
     log,
+    append: options.append ?? (async (topic, partition, sent) => log.append(topic, partition, sent)),
+    newProducer:
+      options.newProducer ??
+      (async () => {
+        producers += 1n;
+        return producers;
+      }),
     groups: new KafkaGroups(),
     acks: [],
     fetches: [],
     port: advertised ?? (() => port),
-    producers: 0,
     losing: false,
   };
   return {

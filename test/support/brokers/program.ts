@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Socket } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { whenGone } from "../when-gone.ts";
 
 /** A running server of the tests' own, on the loopback. */
 export interface BrokerServer {
@@ -116,13 +117,5 @@ export async function startProgram(
 }
 
 function watchOver(group: number, path: string): () => void {
-  const script = 'read -r _; kill -KILL -- "-$1" 2>/dev/null; rm -rf "$2"';
-  const watcher = spawn("sh", ["-c", script, "sh", String(group), path], {
-    cwd: "/",
-    detached: true,
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  watcher.unref();
-  (watcher.stdin as Socket).unref();
-  return () => void watcher.kill("SIGKILL");
+  return whenGone('kill -KILL -- "-$1" 2>/dev/null; rm -rf "$2"', String(group), path);
 }

@@ -1,0 +1,42 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type FramedPart, frame } from "../../src/core/framing.ts";
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
+const textOf = (part: FramedPart) => (part === null ? "none" : hex(Buffer.from(part as Uint8Array)));
+
+describe("the frame of a list of parts", () => {
+  it("tells where one part ends and the next begins, however the same bytes are cut", () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(bytes, fc.nat(12), fc.nat(12), (all, one, other) => {
+        const cut = (at: number) => [all.slice(0, at), all.slice(at)];
+        const [a, b] = [Math.min(one, all.length), Math.min(other, all.length)];
+        expect(hex(frame(1, cut(a))) === hex(frame(1, cut(b)))).toBe(a === b);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("is shared by no two lists, whatever lengths and marks their bytes imitate", () => {
+    // The bytes that lengths and marks of presence are made of.
+    const part = fc.option(fc.array(fc.constantFrom(0, 1, 2), { maxLength: 6 }).map((list) => Uint8Array.from(list)));
+    const parts = fc.array(part, { maxLength: 3 });
+    const shown = (list: readonly FramedPart[]) => JSON.stringify(list.map(textOf));
+    fc.assert(
+      fc.property(parts, parts, (one, other) => {
+        expect(hex(frame(1, one)) === hex(frame(1, other))).toBe(shown(one) === shown(other));
+      }),
+      { numRuns: 3_000 },
+    );
+    const [mark, length] = [[1], [0, 0, 0, 1]];
+    const imitated = [Uint8Array.from([0]), Uint8Array.from([7])];
+    expect(hex(frame(1, [Uint8Array.from([0, ...mark, ...length, 7])]))).not.toBe(hex(frame(1, imitated)));
+  });
+
+  it("is another one under another version, and for text equals that of its UTF-8", () => {
+    expect(hex(frame(1, ["é", null]))).toBe("0101" + "00000002" + "c3a9" + "00");
+    expect(hex(frame(2, []))).toBe("02");
+    expect(hex(frame(1, ["é"]))).toBe(hex(frame(1, [new TextEncoder().encode("é")])));
+  });
+});
