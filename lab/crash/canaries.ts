@@ -1,6 +1,7 @@
 import type { Check } from "../support/check.ts";
 import { invariantsOf } from "./checks/index.ts";
 import { endedBy } from "./checks/view.ts";
+import { withinRetention } from "./checks/within-retention.ts";
 import type { EntryRow, Evidence } from "./evidence.ts";
 import type { Exchange } from "./history.ts";
 
@@ -219,6 +220,11 @@ const REST: readonly Planted[] = [
     plant: ({ logs, secrets }) => ({ logs: { ...logs, planted: `Bearer ${secrets[0]}` } }),
   },
   {
+    what: "a campaign whose keys mostly came too late",
+    foundBy: "after their retention",
+    plant: ({ exchanges }) => ({ late: exchanges.filter((_, index) => index % 2 === 0) }),
+  },
+  {
     what: "a fault that met nothing",
     foundBy: "met traffic",
     plant: ({ faults }) => ({ faults: changed(faults, ({ missing }) => missing === null, { metRuns: 0 }) }),
@@ -239,7 +245,9 @@ const REST: readonly Planted[] = [
 export const CANARIES: readonly Planted[] = [...ANSWERS, ...EFFECTS, ...STORE, ...REST];
 
 /** Plants each into a copy and looks whether its invariant finds it: a check that finds nothing shows nothing. */
-export function checkCanaries(evidence: Evidence): Check {
+export function checkCanaries(collected: Evidence): Check {
+  // What is left out is looked at by no check: a violation planted there would be found by none.
+  const evidence = { ...withinRetention(collected), late: [] };
   const missed = CANARIES.filter((canary) => !isFound(evidence, canary)).map(({ what }) => what);
   const name = "planted violations are found";
   return {

@@ -45,6 +45,12 @@ export interface DeletedRow {
   readonly expired: boolean;
 }
 
+/** A key that came back once the retention of its outcome was over, as the database itself has noted it. */
+export interface LateKey extends Caller {
+  readonly what: What;
+  readonly key: string;
+}
+
 /** A message of the outbox. */
 export interface MessageRow {
   readonly id: string;
@@ -67,6 +73,8 @@ export interface Evidence extends Histories {
   readonly effects: readonly EffectRow[];
   readonly entries: readonly EntryRow[];
   readonly deleted: readonly DeletedRow[];
+  /** New requests by contract, under old keys. */
+  readonly late: readonly LateKey[];
   readonly messages: readonly MessageRow[];
   readonly deliveries: readonly Delivered[];
   readonly payments: readonly Payment[];
@@ -94,6 +102,8 @@ const ENTRIES = `
   FROM oncekey.entry`;
 const DELETED = `
   SELECT id, state, attempt, recorded, coalesce(expires_at <= deleted_at, false) AS expired FROM lab.deleted_entry`;
+const LATE = `
+  SELECT DISTINCT tenant, client, regexp_replace(operation, 's[.]create$', '') AS what, key FROM lab.late_key`;
 const MESSAGES = "SELECT id, topic, state FROM oncekey.outbox";
 
 /** What the driver knows and nobody else. */
@@ -109,6 +119,7 @@ export async function collect(world: World, witnessed: Witnessed): Promise<Evide
     effects: await rows<EffectRow>(EFFECTS),
     entries: await rows<EntryRow>(ENTRIES),
     deleted: await rows<DeletedRow>(DELETED),
+    late: await rows<LateKey>(LATE),
     messages: await rows<MessageRow>(MESSAGES),
     deliveries: [...sink.delivered],
     payments: readLedger(join(dir, "psp", "ledger.jsonl")).payments,

@@ -4,7 +4,7 @@ import { isFinal } from "./meaning.ts";
 
 /** What the campaign tried, in the order of reading. */
 export function figuresOf(evidence: Evidence): (readonly [label: string, figure: string | number])[] {
-  const { exchanges, faults, entries, effects, deleted, deliveries, payments } = evidence;
+  const { exchanges, faults, entries, effects, deleted, late, deliveries, payments } = evidence;
   const answers = exchanges.filter(({ answer }) => answer !== null);
   const replays = answers.filter(({ answer }) => answer?.replayed === true);
   const finals = answers.filter(({ answer }) => answer !== null && isFinal(answer));
@@ -16,6 +16,7 @@ export function figuresOf(evidence: Evidence): (readonly [label: string, figure:
     ["faults", faults.reduce((sum, { runs }) => sum + runs, 0)],
     ["of them met traffic", faults.reduce((sum, { metRuns }) => sum + metRuns, 0)],
     ["keys", storiesOf(evidence).length],
+    ["of them sent again after their retention (left out)", late.length],
     ["requests sent", exchanges.length],
     ["of them without an answer", exchanges.length - answers.length],
     ["final answers", finals.length],

@@ -26,7 +26,8 @@ export const MAX_CONNECTIONS = 120;
 
 /**
  * Every entry that is deleted leaves a row here, written by the database itself: what is gone could not be checked later.
- * `recorded`: phases or intents were there, which nobody may forget before the end is known.
+ * `recorded`: phases or intents were there, which nobody may forget before the end is known. A key that comes back once its
+ * outcome's retention is over is a new request: the database itself notes which ones did, so that no check has to guess.
  */
 const AUDIT = `
   CREATE SCHEMA lab;
@@ -38,7 +39,18 @@ const AUDIT = `
       (encode(OLD.id, 'hex'), OLD.state, OLD.attempt, OLD.recovery_point IS NOT NULL, OLD.expires_at, clock_timestamp());
     RETURN OLD;
   END $$;
-  CREATE TRIGGER note_deleted BEFORE DELETE ON oncekey.entry FOR EACH ROW EXECUTE FUNCTION lab.note_deleted();`;
+  CREATE TRIGGER note_deleted BEFORE DELETE ON oncekey.entry FOR EACH ROW EXECUTE FUNCTION lab.note_deleted();
+  CREATE INDEX ON lab.deleted_entry (id);
+  CREATE TABLE lab.late_key (
+    tenant text NOT NULL, client text NOT NULL, operation text NOT NULL, key text NOT NULL, came_at timestamptz NOT NULL
+  );
+  CREATE FUNCTION lab.note_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF EXISTS (SELECT 1 FROM lab.deleted_entry WHERE id = encode(NEW.id, 'hex') AND expires_at <= deleted_at) THEN
+      INSERT INTO lab.late_key VALUES (NEW.tenant, NEW.client, NEW.operation, NEW.key, clock_timestamp());
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER note_late AFTER INSERT ON oncekey.entry FOR EACH ROW EXECUTE FUNCTION lab.note_late();`;
 
 /** Starts it, with the service's tables, the entries on a small disk where one can be had, and the audit of deletions. */
 export async function openLabServer(dir: string, port: number): Promise<LabServer> {

@@ -68,6 +68,7 @@ function healthy(): Evidence {
     ],
     entries: [],
     deleted: [{ id: "01", state: "succeeded", attempt: 2, recorded: true, expired: true }],
+    late: [],
     messages: [
       { id: "m1", topic: "invoice.created", state: "delivered" },
       { id: "m2", topic: "charge.settled", state: "delivered" },
@@ -113,6 +114,23 @@ describe("the checks of the crash campaign", () => {
 
   it("fail where nothing was looked at", () => {
     expect(checkOf({ name: "nothing", looked: 0, wrong: [] }).passed).toBe(false);
+  });
+
+  it("leave out a key that came back after its retention, and nothing else", () => {
+    const evidence = healthy();
+    const again = effect("invoice", "inv_9", keyOf(1), "11");
+    const other = exchange("invoice", keyOf(1), { amount_minor: 11 }, { answer: answer(201, { id: "inv_9" }) });
+    const twice = { exchanges: [...evidence.exchanges, other], effects: [...evidence.effects, again] };
+    const wrongOf = (one: Evidence) => invariantsOf(one).filter(({ wrong }) => wrong.length > 0);
+    expect(wrongOf({ ...evidence, ...twice })).not.toEqual([]);
+    const one = { ...caller, what: "invoice", key: keyOf(1) } as const;
+    const named = ["at most one invoice", "one ran at most", "equal, byte for byte"];
+    const wrong = wrongOf({ ...evidence, ...twice, late: [one] }).map(({ name }) => name);
+    expect(wrong.filter((name) => named.some((part) => name.includes(part)))).toEqual([]);
+    const stranger = { ...one, tenant: "globex" };
+    expect(wrongOf({ ...evidence, ...twice, late: [stranger] }).map(({ name }) => name)).toContain(
+      "at most one invoice for each tenant, client and key",
+    );
   });
 
   it("let rivals race, whoever wins", () => {

@@ -2,9 +2,12 @@ import type { Evidence } from "../evidence.ts";
 import type { Invariant } from "./invariant.ts";
 import { endedBy, storiesOf } from "./view.ts";
 
+/** The share of keys that may come too late before the campaign shows too little. */
+const MOST_LATE = 0.1;
+
 /** Whether the campaign shows anything: every fault was done and met something, and the fleet has met all that it should. */
 export function checkFaults(evidence: Evidence): Invariant[] {
-  const { faults, broken, fallen, exchanges, effects, entries, deleted } = evidence;
+  const { faults, broken, fallen, exchanges, effects, entries, deleted, late } = evidence;
   const possible = faults.filter(({ missing }) => missing === null);
   const stories = storiesOf(evidence);
   const seen: Readonly<Record<string, number>> = {
@@ -21,6 +24,11 @@ export function checkFaults(evidence: Evidence): Invariant[] {
     "entries were purged": deleted.length,
   };
   return [
+    {
+      name: "few keys came back after their retention: those are new requests, and are left out",
+      looked: stories.length,
+      wrong: late.length > stories.length * MOST_LATE ? late : [],
+    },
     {
       name: "every kind of fault was done",
       looked: possible.length,

@@ -7,6 +7,7 @@ import { checkFaults } from "./faults.ts";
 import type { Invariant } from "./invariant.ts";
 import { checkLogs } from "./logs.ts";
 import { checkMessages } from "./messages.ts";
+import { withinRetention } from "./within-retention.ts";
 
 const GROUPS: readonly ((evidence: Evidence) => readonly Invariant[])[] = [
   checkEffects,
@@ -19,7 +20,8 @@ const GROUPS: readonly ((evidence: Evidence) => readonly Invariant[])[] = [
 
 /** All that must hold once everything has come to rest. */
 export function invariantsOf(evidence: Evidence): Invariant[] {
-  return GROUPS.flatMap((group) => group(evidence));
+  const judged = withinRetention(evidence);
+  return GROUPS.flatMap((group) => group(judged));
 }
 
 /** As a check of the report, with its count. */
