@@ -6,7 +6,8 @@
  *
  * Prints the score of each file and every survivor that nobody has explained (lab/mutation/explained.ts). Results are kept
  * in `.data/mutation`: a second run tries only what has changed since. `--static` also mutates code that runs once, when
- * its module is loaded. Ends with "N passed, N failed".
+ * its module is loaded. `--proof` stores the scores of the files that were tried beside those of earlier runs
+ * (lab/mutation/scores.json): the whole takes hours and may be done in parts. Ends with "N passed, N failed".
  */
 
 import { readFile } from "node:fs/promises";
@@ -15,7 +16,8 @@ import { parseArgs } from "node:util";
 import { copyTree, type Tree } from "./canaries/tree.ts";
 import { AREAS, type Area } from "./mutation/areas.ts";
 import { explanationOf } from "./mutation/explained.ts";
-import { type MutationReport, percentOf, type Score, type Survivor, scoreOf } from "./mutation/score.ts";
+import { type MutationReport, percentOf, type Score, scoreOf, survivorLine } from "./mutation/score.ts";
+import { type FileScores, figuresOf, keepScores, scoresOf } from "./mutation/scores.ts";
 import { CONFIG, type MutationRun, REPORT, setUp } from "./mutation/setup.ts";
 import { runStryker } from "./mutation/stryker.ts";
 import { type Check, check, equalCheck } from "./support/check.ts";
@@ -59,6 +61,7 @@ const isIn = ({ name }: Area, file: string) => file.startsWith(`src/${name}/`);
 interface Ran {
   readonly run: MutationRun;
   readonly score: Score;
+  readonly files: FileScores;
 }
 
 async function mutate(tree: Tree, run: MutationRun): Promise<Ran> {
@@ -67,7 +70,7 @@ async function mutate(tree: Tree, run: MutationRun): Promise<Ran> {
   const text = await readFile(join(tree.root, REPORT), "utf8");
   const found = JSON.parse(text) as MutationReport;
   for (const line of fileLines(found)) say(line);
-  return { run, score: scoreOf(found) };
+  return { run, score: scoreOf(found), files: scoresOf(found, new Date().toISOString().slice(0, 10)) };
 }
 
 /** The score of each file, the lowest first. */
@@ -82,22 +85,6 @@ function fileLines({ files }: MutationReport): string[] {
       const tried = score.killed + score.survivors.length;
       return `${percentOf(score).toFixed(1).padStart(6)} %  ${score.killed} of ${tried}  ${file}`;
     });
-}
-
-function survivorLine({ file, line, mutator, from, to, isUncovered }: Survivor): string {
-  return `${isUncovered ? "not reached" : "survived"}: ${file}:${line} ${mutator}: ${from} → ${to}`;
-}
-
-function figuresOf({ run: { area, statics }, score }: Ran): [string, string | number][] {
-  const explained = score.survivors.filter((survivor) => explanationOf(survivor) !== null).length;
-  return [
-    [`${area.name}: mutants tried`, score.killed + score.survivors.length],
-    [`${area.name}: noticed`, score.killed],
-    [`${area.name}: survived, explained`, explained],
-    [`${area.name}: survived, not explained`, score.survivors.length - explained],
-    [`${area.name}: left alone (text for people${statics ? "" : ", code that runs once"})`, score.ignored],
-    [`${area.name}: score`, `${percentOf(score).toFixed(2)} %`],
-  ];
 }
 
 function checksOf({ run: { area }, score }: Ran): Check[] {
@@ -121,7 +108,8 @@ async function main(): Promise<number> {
   }
   const open = ran.flatMap(({ score }) => score.survivors).filter((survivor) => explanationOf(survivor) === null);
   for (const survivor of open) say(survivorLine(survivor));
-  const figures = ran.flatMap(figuresOf);
+  const found: FileScores = Object.assign({}, ...ran.map(({ files }) => files));
+  const figures = figuresOf(proof ? keepScores(found) : found);
   return report({ campaign: "mutation", command, figures }, ran.flatMap(checksOf), { write: proof });
 }
 

@@ -64,6 +64,11 @@ export function percentOf({ killed, survivors }: Pick<Score, "killed" | "survivo
   return tried === 0 ? 100 : (100 * killed) / tried;
 }
 
+/** A survivor as a line. */
+export function survivorLine({ file, line, mutator, from, to, isUncovered }: Survivor): string {
+  return `${isUncovered ? "not reached" : "survived"}: ${file}:${line} ${mutator}: ${from} → ${to}`;
+}
+
 function survivorOf(file: string, source: string, mutant: ReportedMutant): Survivor {
   const { location, mutatorName, replacement = "", status } = mutant;
   return {
