@@ -3,7 +3,7 @@ import { fromPg } from "oncekey/drivers/pg";
 import { fromPGlite } from "oncekey/drivers/pglite";
 import { fromPostgresJs } from "oncekey/drivers/postgres-js";
 import { type MemoryTransaction, memoryStore, type ResolutionRow } from "oncekey/memory";
-import { migrate, postgresStore } from "oncekey/postgres";
+import { migrate, type PostgresStoreOptions, postgresStore } from "oncekey/postgres";
 import { type ShownResolution, type StoreHarness, storeSuite } from "oncekey/testing";
 import type { PoolClient } from "pg";
 import postgres, { type TransactionSql } from "postgres";
@@ -29,10 +29,13 @@ async function suiteDatabase(options: TestDatabaseOptions = {}): Promise<{ url: 
   return { url, ask: (sql, parameters) => pool.query(sql, parameters) };
 }
 
-function onPg(options: TestDatabaseOptions = {}): () => Promise<StoreHarness<PoolClient>> {
+function onPg(
+  options: TestDatabaseOptions = {},
+  storeOptions: PostgresStoreOptions = {},
+): () => Promise<StoreHarness<PoolClient>> {
   const prepared = once(async () => {
     const { url, ask } = await suiteDatabase(options);
-    return { ask, store: postgresStore(fromPg(testPool(url))) };
+    return { ask, store: postgresStore(fromPg(testPool(url)), storeOptions) };
   });
   return async () => {
     const { ask, store } = await prepared();
@@ -116,6 +119,7 @@ async function inMemory(): Promise<StoreHarness<MemoryTransaction>> {
 const runner = { describe, it };
 storeSuite(runner, "memory", inMemory);
 storeSuite(runner, "postgres through pg", onPg());
+storeSuite(runner, "postgres through pg, without groups", onPg({}, { groups: false }));
 storeSuite(runner, "postgres through pg, REPEATABLE READ by default", onPg({ isolation: "repeatable read" }));
 storeSuite(runner, "postgres through pg, SERIALIZABLE by default", onPg({ isolation: "serializable" }));
 storeSuite(runner, "postgres through postgres-js", onPostgresJs());

@@ -39,8 +39,8 @@ export async function untilSettled<R>(work: () => Promise<R>, isRace: (error: un
 }
 
 /** A wait well under the lease: a lease that was computed before a long wait would be dead at birth. */
-export function lockWait(leaseMs = Infinity): string {
-  return milliseconds(Math.min(LOCK_WAIT_MS, leaseMs / 4));
+export function lockWait(leaseMs = Infinity, mostMs = LOCK_WAIT_MS): string {
+  return milliseconds(Math.min(mostMs, leaseMs / 4));
 }
 
 /** Whether a fenced statement met its row. */

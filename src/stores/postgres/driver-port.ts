@@ -17,6 +17,8 @@ export interface Driver<Tx> {
    * connection is destroyed and never handed out again (the body may still use it).
    */
   readonly abandons: boolean;
+  /** `false`: the client cannot carry a megabyte of text as a parameter, and statements are not merged. */
+  readonly groups?: false;
   /**
    * Runs one statement (`$1` … parameters, never a named statement) on `tx`, or on any connection in a commit of its own.
    * Rejects with the client's own error; SQLSTATE in `code` where the server answered.

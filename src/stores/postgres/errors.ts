@@ -91,6 +91,20 @@ function withoutRow(error: unknown): unknown {
 const NO_VERDICT = /^(?:08...|57P0.|40003)$/;
 
 /**
+ * Whether a statement that commits by itself has certainly done nothing: the server refused it, and is still there to be
+ * asked again.
+ */
+export function isUndone(error: unknown): boolean {
+  const state = sqlState(error);
+  return state !== null && !NO_VERDICT.test(state) && serverFailure(error)?.kind !== "unavailable";
+}
+
+/** Whether the server does not know what the statement asks for: it never will. */
+export function isUnsupported(error: unknown): boolean {
+  return ["0A000", "42601", "42704", "42883"].includes(sqlState(error) ?? "");
+}
+
+/**
  * What a failure after the body had resolved means. Only a verdict of the server says that nothing was committed;
  * silence says nothing, and an absent row proves nothing either while the COMMIT may still be on its way.
  */

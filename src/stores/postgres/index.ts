@@ -15,6 +15,7 @@ export {
   eraseContent,
 } from "./erase.ts";
 export { type GrantRoles, printGrants } from "./grants.ts";
+export type { GroupOptions } from "./group-statements.ts";
 export { entriesById, type InspectedEntry, type InspectQuery, inspectEntries } from "./inspect.ts";
 export {
   discardMessages,

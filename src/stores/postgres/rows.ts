@@ -54,6 +54,11 @@ export function storedEntry(row: SqlRow): StoredEntry {
   };
 }
 
+/** The entry of the first row with the entry's columns; `null`: there is none. */
+export function firstEntry(rows: readonly SqlRow[]): StoredEntry | null {
+  return rows[0] === undefined ? null : storedEntry(rows[0]);
+}
+
 function newEntry(row: SqlRow): NewEntry {
   return {
     id: bytes(row, "id"),

@@ -4,17 +4,24 @@ import type { Store, StoreTraits } from "../../core/store.ts";
 import { arrivalStatements } from "./arrivals.ts";
 import { bodyList } from "./bodies.ts";
 import { committing, lockWait, matched, type Part, type Run } from "./committing.ts";
-import type { Driver, SqlRow } from "./driver-port.ts";
+import type { Driver } from "./driver-port.ts";
 import { ownFailure, sqlState, violates } from "./errors.ts";
+import {
+  type GroupedStatements,
+  type GroupOptions,
+  groupLimits,
+  groupStatements,
+  singleStatements,
+} from "./group-statements.ts";
 import { outboxStore } from "./outbox.ts";
 import { resolver } from "./resolve.ts";
-import { completionParameters, entryParameters, storedEntry, storedIntent, storedJournal } from "./rows.ts";
+import { firstEntry, storedIntent, storedJournal } from "./rows.ts";
 import { checkSchema } from "./schema-check.ts";
 import { positionTaken, sendInside } from "./session.ts";
 import { DEFAULT_SCHEMA, statementRunner } from "./statements.ts";
 import { sweepStatements } from "./sweep.ts";
 import { transactionRunner } from "./transaction.ts";
-import { type TakeTurn, turns } from "./turns.ts";
+import { during, type TakeTurn, turns } from "./turns.ts";
 import { withinRunner } from "./within.ts";
 
 /** Options of {@link postgresStore}. */
@@ -26,13 +33,18 @@ export interface PostgresStoreOptions {
    * main pool is unknown.
    */
   readonly control?: Driver<unknown>;
+  /**
+   * Whether claims, look-ups and completions that come while another of their kind is under way are merged into one
+   * statement and one commit. A lone one is never delayed. Default `true`, where the driver can.
+   */
+  readonly groups?: boolean | GroupOptions;
 }
 
 /**
  * Keeps entries in PostgreSQL 13 or later, through the caller's own client: `postgresStore(fromPg(pool))`. `Tx` is that
  * client's transaction type. Needs the schema of `migrate()`; never creates anything itself. Where the pool's size is
  * known and there is no `control`, transactions are held to one fewer than its connections, so that look-ups and lease
- * renewals always find one. Raises `oncekey_config_invalid` for a bad schema name.
+ * renewals always find one. Raises `oncekey_config_invalid` for a bad schema name or bad limits of groups.
  */
 export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOptions = {}): Store<Tx> {
   checkDriver(driver);
@@ -42,13 +54,18 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
   const run = committing(runOn, takeConnection);
   const alone = options.control === undefined;
   const transaction = transactionRunner({ driver, schema, run: runOn, alone, takeConnection });
+  const limits = groupLimits(driver, options.groups);
+  const single = singleStatements(run);
+  const once: Run = (name, parameters) => during(takeConnection, () => runOn(name, parameters));
+  const statements = limits === null ? single : groupStatements(single, once, limits);
   const renew = options.control === undefined ? run : committing(statementRunner(options.control, schema));
   return {
     name: "postgres",
     traits: traitsOf(driver, options.control),
     start: () => checkSchema(run),
     clockMs: async () => Number((await run("clock", []))[0]?.clock_ms),
-    ...claimStatements(run),
+    complete: statements.complete,
+    ...claimStatements(run, statements),
     ...leaseStatements(run, renew),
     ...endStatements(run),
     ...recordStatements(run),
@@ -90,8 +107,10 @@ function connectionTurns<Tx>({ connections }: Driver<Tx>): TakeTurn {
   return turns(connections ?? Infinity);
 }
 
-function claimStatements(run: Run): Part<never, "read" | "claim" | "takeOver"> {
-  const read = async (id: Uint8Array) => firstEntry(await run("read", [id]));
+function claimStatements(
+  run: Run,
+  { read, insertClaim }: GroupedStatements,
+): Part<never, "read" | "claim" | "takeOver"> {
   /** The first answer may have been lost: a row that carries this attempt's own fence is ours. */
   const ownRow = async (id: Uint8Array, fence: Uint8Array) => {
     const entry = await read(id);
@@ -100,8 +119,7 @@ function claimStatements(run: Run): Part<never, "read" | "claim" | "takeOver"> {
   return {
     read,
     async claim(entry, leaseMs) {
-      const rows = await run("claim", [...entryParameters(entry), leaseMs, lockWait(leaseMs)]);
-      return firstEntry(rows) ?? (await ownRow(entry.id, entry.fence));
+      return (await insertClaim(entry, leaseMs)) ?? (await ownRow(entry.id, entry.fence));
     },
     async takeOver(id, seen, fence, leaseMs) {
       const { attempt, state } = seen;
@@ -118,7 +136,7 @@ function leaseStatements(run: Run, renew: Run): Part<never, "renew" | "suspend">
   };
 }
 
-function endStatements(run: Run): Part<never, "forgetExpired" | "release" | "markUnknown" | "complete"> {
+function endStatements(run: Run): Part<never, "forgetExpired" | "release" | "markUnknown"> {
   return {
     forgetExpired: async (id) => matched(await run("forget_expired", [id])),
     async release(id, fence, keep) {
@@ -128,9 +146,6 @@ function endStatements(run: Run): Part<never, "forgetExpired" | "release" | "mar
     async markUnknown(id, fence, { reason, provisional, sweepInMs, quietMs }) {
       const stored = [provisional?.status ?? null, provisional?.content ?? null];
       return matched(await run("mark_unknown", [id, fence, reason, ...stored, lockWait(), sweepInMs, quietMs]));
-    },
-    async complete(id, fence, completion) {
-      return matched(await run("complete", [id, fence, ...completionParameters(completion), null]));
     },
   };
 }
@@ -170,8 +185,6 @@ function recordStatements(run: Run): Part<never, "journal" | "openIntent" | "can
     },
   };
 }
-
-const firstEntry = (rows: readonly SqlRow[]) => (rows[0] === undefined ? null : storedEntry(rows[0]));
 
 function raiseOwn(error: unknown): never {
   throw ownFailure(error);
