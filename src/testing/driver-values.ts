@@ -54,4 +54,21 @@ export const values: readonly DriverCase[] = [
       assert.equal(Buffer.compare(row?.bytes as Uint8Array, bytes), 0);
     },
   },
+  {
+    name: "carries a group: many rows as one JSON text of a megabyte, their bytes as hex",
+    async run({ driver }) {
+      const texts = ['quote \' backslash \\ emoji 🧾 "double"', "$1 ? :name %s", "\u0001\n", ""];
+      const members = Array.from({ length: 16 }, (_, place) => {
+        return { place, text: texts[place % texts.length], hex: randomBytes(32_768).toString("hex"), none: null };
+      });
+      const rows = await driver.run(
+        `SELECT place, text, decode(hex, 'hex') AS bytes, none FROM json_to_recordset($1::text::json)
+         AS member(place int, text text, hex text, none text) ORDER BY place`,
+        [JSON.stringify(members)],
+      );
+      const hexOf = (bytes: unknown) => Buffer.from(bytes as Uint8Array).toString("hex");
+      const read = rows.map(({ place, text, bytes, none }) => ({ place, text, hex: hexOf(bytes), none }));
+      assert.deepEqual(read, members);
+    },
+  },
 ];

@@ -126,6 +126,19 @@ describe("plans", () => {
     for (const plan of [deliveries, purge]) expect(scannedWhole(plan)).toEqual([]);
   });
 
+  it("a group's statements read the primary key, once a member and not the table", async () => {
+    const { store, plans } = await filled(FINISHED);
+    const entries = [newEntry(), newEntry(), newEntry()];
+    await Promise.all(entries.map(({ id }) => store.read(id)));
+    await Promise.all(entries.map((entry) => store.claim(entry, 60_000)));
+    await Promise.all(entries.map(({ id, fence }) => store.complete(id, fence, completion())));
+    const [, read, , claim, , complete] = plans();
+    expect(indexesOf(read)).toEqual(["entry_pkey", "entry_pkey"]);
+    expect(indexesOf(claim)).toEqual([]);
+    expect(indexesOf(complete)).toEqual(["entry_pkey", "entry_pkey"]);
+    for (const plan of [read, claim, complete]) expect(scannedWhole(plan)).toEqual([]);
+  });
+
   /** The store on one connection, and how that planned each statement, in their order. */
   async function explaining(pool: pg.Pool) {
     const plans: Plan[] = [];

@@ -72,6 +72,53 @@ export const CLAIMS: readonly Canary[] = [
     caughtBy: [postgresCase("a claim sent again with the same fence is the same claim")],
   },
   {
+    id: "group-won-by-id",
+    what: "members of a group of claims with one id are all told that the row is theirs",
+    edits: [
+      {
+        file: "src/stores/postgres/group-statements.ts",
+        find: "return row !== undefined && sameDigest(bytes(row, \"fence\"), entry.fence) ? storedEntry(row) : null;",
+        replace: "return row !== undefined && sameDigest(bytes(row, \"id\"), entry.id) ? storedEntry(row) : null;",
+      },
+    ],
+    caughtBy: [
+      integration("postgres-groups", "of one identity have one winner, the first"),
+      postgresCase("of 50 concurrent claims of one identity exactly one is granted"),
+    ],
+  },
+  {
+    id: "group-unordered",
+    what: "groups of claims insert their rows in the order in which they were asked for",
+    edits: [
+      { file: "sql/statements/claim_group.sql", find: "ORDER BY decode(id_hex, 'hex'), place", replace: "ORDER BY place" },
+    ],
+    caughtBy: [integration("engine-groups", "never wait for each other in a circle")],
+  },
+  {
+    id: "group-asynchronous",
+    what: "a group of claims does not wait for the disk where the database's default is asynchronous",
+    edits: [
+      {
+        file: "sql/statements/claim_group.sql",
+        find: "WHEN 'off' THEN set_config('synchronous_commit', 'on', true)",
+        replace: "WHEN 'off' THEN 'off'",
+      },
+    ],
+    caughtBy: [integration("postgres-groups", "is synchronous where commits are asynchronous by default")],
+  },
+  {
+    id: "group-resent",
+    what: "members of a group whose fate nobody knows are asked again by themselves",
+    edits: [
+      {
+        file: "src/stores/postgres/group.ts",
+        find: "if (work.isUndone(error)) settle",
+        replace: "if (work.isUndone(error) || error !== null) settle",
+      },
+    ],
+    caughtBy: [integration("postgres-groups", "are all told that nobody knows where the connection is lost")],
+  },
+  {
     id: "kind-ignored",
     what: "code of another run kind takes an entry over",
     edits: [

@@ -1,5 +1,6 @@
 /** One process of a fleet: runs orders when its parent says so. Started by workers.ts. */
 import { fromPg } from "oncekey/drivers/pg";
+import { postgresStore } from "oncekey/postgres";
 import pg from "pg";
 import { answerOf, type Order, orders, type Place } from "./orders.ts";
 import type { FromWorker, ToWorker, WorkerSettings } from "./workers.ts";
@@ -7,6 +8,7 @@ import type { FromWorker, ToWorker, WorkerSettings } from "./workers.ts";
 const settings = JSON.parse(process.env.WORKER_SETTINGS ?? "{}") as WorkerSettings;
 const pool = new pg.Pool({ connectionString: settings.url, max: settings.poolSize ?? 4 });
 pool.on("error", () => {});
+const driver = fromPg(pool);
 
 const tell = (message: FromWorker) => process.send?.(message);
 
@@ -25,7 +27,8 @@ async function hold(place: string): Promise<void> {
 }
 
 const fleet = await orders({
-  driver: fromPg(pool),
+  driver,
+  ...(settings.groups === undefined ? {} : { store: postgresStore(driver, { groups: settings.groups }) }),
   at: (place: Place, _order: Order) => hold(place),
   once: { leaseMs: settings.leaseMs ?? 30_000, waitMs: 30_000, onError: () => {}, onPoint: hold },
   ...(settings.maxDurationMs === undefined ? {} : { maxDurationMs: settings.maxDurationMs }),

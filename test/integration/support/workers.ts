@@ -9,6 +9,8 @@ export interface WorkerSettings {
   readonly poolSize?: number;
   readonly leaseMs?: number;
   readonly maxDurationMs?: number;
+  /** Default: the store's. */
+  readonly groups?: boolean;
 }
 
 /** One run; `holdAt`: block at that place or engine point until told to go. */
