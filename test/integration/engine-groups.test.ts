@@ -79,8 +79,7 @@ const nameOf = (url: string) => new URL(url).pathname.slice(1);
 async function connections(url: string): Promise<number> {
   const [row] = await query(
     server.url,
-    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = '${nameOf(url)}' AND application_name <> 'look'
-     AND query LIKE '%oncekey%'`,
+    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = '${nameOf(url)}' AND query LIKE '%oncekey%'`,
   );
   return row?.n as number;
 }

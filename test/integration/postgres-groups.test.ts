@@ -1,8 +1,8 @@
-import type { Session } from "oncekey";
 import { fromPg } from "oncekey/drivers/pg";
 import { type Driver, migrate, type PostgresStoreOptions, postgresStore } from "oncekey/postgres";
 import type { PoolClient } from "pg";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import type { Session } from "../../src/core/store.ts";
 import { gate } from "../support/gate.ts";
 import {
   atEnd,
@@ -383,7 +383,7 @@ describe("a group's commit", () => {
     expect(at.take()).toEqual(["claim", "claim_group"]);
     await query(at.url, "CREATE TABLE lost (n int)");
     await server.restart("immediate");
-    const found = async ({ id }: EntryValues) => at.store.read(id).catch(() => found({ id } as EntryValues));
+    const found = ({ id }: EntryValues): Promise<unknown> => at.store.read(id).catch(() => found({ id } as EntryValues));
     for (const entry of entries) expect(await found(entry)).toMatchObject({ state: "in_progress" });
     const complete = entries.map(
       ({ id, fence }) =>
@@ -409,6 +409,49 @@ describe("a group's commit", () => {
     for (const [index] of entries.entries()) {
       expect([told[index], told[index + entries.length]].filter((entry) => entry !== null)).toHaveLength(1);
     }
+  });
+});
+
+describe("groups of two processes that meet over the same entries", () => {
+  const WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+  /** It waits for locks as long as it takes, and would soon notice a circle. */
+  function patient(url: string, errors: unknown[]) {
+    const { driver, ...gated } = gatedDriver(fromPg(testPool(url, { options: "-c deadlock_timeout=5ms" })));
+    const run: typeof driver.run = (sql, parameters, tx) => {
+      const [members, limit] = parameters;
+      const isGroup = sql.includes("json_to_recordset") && limit !== undefined;
+      return driver.run(sql, isGroup ? [members as string, "60000"] : parameters, tx).catch((error) => {
+        errors.push(error.code);
+        throw error;
+      });
+    };
+    return { ...gated, store: postgresStore({ ...driver, run }, { groups: PATIENT }) };
+  }
+
+  it("never wait for each other in a circle, and grant each entry once", async () => {
+    const at = await world();
+    const errors: unknown[] = [];
+    const entries = Array.from({ length: 9 }, () => newEntry()).toSorted((a, b) => Buffer.compare(a.id, b.id));
+    const [middle] = entries.slice(4) as [EntryValues];
+    const inserting = await openTransaction(at, async (session) => {
+      await session.lock(middle.id, middle.fingerprint, limits);
+      await session.insertFinished(middle, completion());
+    });
+    const told = [entries, entries.toReversed()].map(async (ordered) => {
+      const { store, hold } = patient(at.url, errors);
+      const held = hold("claim");
+      const asked = [newEntry(), ...ordered].map(({ id }) => store.claim(newEntry({ id }), LEASE_MS));
+      held.open();
+      return (await Promise.all(asked)).slice(1).filter((entry) => entry !== null);
+    });
+    // Both are in the middle of their entries: in two orders, each would now have what the other one wants.
+    await vi.waitUntil(async () => (await query(at.url, WAITING)).length === 2, { timeout: 30_000, interval: 20 });
+    await inserting.end("rolled back");
+    const granted = (await Promise.all(told)).flat();
+    expect(errors).toEqual([]);
+    expect(new Set(granted.map(({ id }) => Buffer.from(id).toString("hex"))).size).toBe(entries.length);
+    expect(granted).toHaveLength(entries.length);
   });
 });
 

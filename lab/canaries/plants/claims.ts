@@ -65,8 +65,8 @@ export const CLAIMS: readonly Canary[] = [
     edits: [
       {
         file: "src/stores/postgres/store.ts",
-        find: "return firstEntry(rows) ?? (await ownRow(entry.id, entry.fence));",
-        replace: "return firstEntry(rows);",
+        find: "return (await insertClaim(entry, leaseMs)) ?? (await ownRow(entry.id, entry.fence));",
+        replace: "return insertClaim(entry, leaseMs);",
       },
     ],
     caughtBy: [postgresCase("a claim sent again with the same fence is the same claim")],
@@ -81,10 +81,24 @@ export const CLAIMS: readonly Canary[] = [
         replace: "return row !== undefined && sameDigest(bytes(row, \"id\"), entry.id) ? storedEntry(row) : null;",
       },
     ],
-    caughtBy: [
-      integration("postgres-groups", "of one identity have one winner, the first"),
-      postgresCase("of 50 concurrent claims of one identity exactly one is granted"),
+    caughtBy: [integration("postgres-groups", "of one identity have one winner, the first")],
+  },
+  {
+    id: "group-unfenced",
+    what: "a group of completions completes entries whatever fence its members have",
+    edits: [
+      {
+        file: "sql/statements/complete_group.sql",
+        find: "    FROM oncekey.entry\n    WHERE id = given_id AND fence = given_fence AND",
+        replace: "    FROM oncekey.entry\n    WHERE id = given_id AND given_fence IS NOT NULL AND",
+      },
+      {
+        file: "sql/statements/complete_group.sql",
+        find: "FROM held\nWHERE id = given_id AND fence = given_fence AND",
+        replace: "FROM held\nWHERE id = given_id AND",
+      },
     ],
+    caughtBy: [integration("postgres-groups", "a fence that owns nothing is told so")],
   },
   {
     id: "group-unordered",
@@ -92,7 +106,7 @@ export const CLAIMS: readonly Canary[] = [
     edits: [
       { file: "sql/statements/claim_group.sql", find: "ORDER BY decode(id_hex, 'hex'), place", replace: "ORDER BY place" },
     ],
-    caughtBy: [integration("engine-groups", "never wait for each other in a circle")],
+    caughtBy: [integration("postgres-groups", "never wait for each other in a circle")],
   },
   {
     id: "group-asynchronous",
