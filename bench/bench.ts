@@ -4,6 +4,7 @@ import { COUNTED, type Counters, count } from "./counters.ts";
 import { type Figures, machineClass } from "./figures.ts";
 import type { Pace } from "./measure.ts";
 import { comparisonLines, counterLine } from "./print.ts";
+import { availablePeers, startPeersRedis } from "./peers.ts";
 import { type ComparisonFigures, run } from "./run.ts";
 import { query, startWorld } from "./world.ts";
 
@@ -20,7 +21,7 @@ export interface BenchChoices {
 }
 
 /** What `--only` takes. */
-export const GROUPS: readonly string[] = ["counters", "transaction", "replay", "groups", "unnamed", "kinds"];
+export const GROUPS: readonly string[] = ["counters", "transaction", "replay", "groups", "peers", "unnamed", "kinds"];
 
 /** Runs what was chosen, telling each result as it comes. */
 export async function measureAll(
@@ -28,15 +29,17 @@ export async function measureAll(
   say: (line: string) => void,
 ): Promise<Omit<Figures, "command">> {
   const { profileDirectory } = choices;
+  const chosen = await comparisonsOf(choices, say);
   const flags = profileDirectory === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDirectory}`];
   const world = await startWorld(flags);
+  const redis = chosen.some(({ group }) => group === "peers") ? await startPeersRedis() : null;
   try {
-    const field: Field = { world, clients: world.programs.start("clients"), redisPort: null };
+    const field: Field = { world, clients: world.programs.start("clients"), redisPort: redis?.port ?? null };
     const [server] = await query(world.server.url, "SHOW server_version");
     const machine = machineClass(String(server?.server_version));
     say(machine);
     const comparisons: ComparisonFigures[] = [];
-    for (const comparison of chosen(choices)) {
+    for (const comparison of chosen) {
       const figures = await run(field, comparison, choices.pace);
       for (const line of comparisonLines(figures)) say(line);
       comparisons.push(figures);
@@ -45,12 +48,19 @@ export async function measureAll(
     return { ranOn: new Date().toISOString().slice(0, 10), machine, comparisons, counters };
   } finally {
     await world.close();
+    await redis?.close();
   }
 }
 
-function chosen({ quick, only }: BenchChoices): Comparison[] {
-  const all = quick && only === null ? TARGETS : [...TARGETS, UNNAMED, ...KIND_COMPARISONS];
-  return all.filter(({ group }) => only === null || only.includes(group));
+async function comparisonsOf(
+  { quick, only }: BenchChoices,
+  say: (line: string) => void,
+): Promise<readonly Comparison[]> {
+  const isWanted = (group: string) => only?.includes(group) ?? true;
+  const peers = isWanted("peers") ? await availablePeers(quick, say) : [];
+  const others = quick && only === null ? TARGETS : [...TARGETS, UNNAMED, ...KIND_COMPARISONS];
+  const wanted = others.filter(({ group }) => isWanted(group));
+  return peers.length === 0 ? wanted : [...wanted, peerComparison(peers)];
 }
 
 async function countAll(

@@ -22,7 +22,9 @@ npm run bench -- [--quick] [--only NAME,…] [--rounds N] [--slice-ms N] [--json
   --quick      the targets and the peers that are installed, under two minutes
   --only       some groups only: ${GROUPS.join(", ")}
   --rounds     how often each contender works (default 9, quick 5)
-  --slice-ms   how long each time (default 3000, quick 700)
+  --slice-ms   how long each time (default 3000, quick 600)
+  --warm-up    requests in front of that (default 4000, quick 2500)
+  --requests   how many the counters are read over (default 200)
   --json       writes the medians to a file
   --write      keeps the figures and writes the tables of docs/benchmarks.md
   --cpu-prof   leaves a processor profile of each measured process in a directory`;
@@ -39,6 +41,7 @@ function readOptions(): Options {
       only: { type: "string" },
       rounds: { type: "string" },
       "slice-ms": { type: "string" },
+      "warm-up": { type: "string" },
       requests: { type: "string", default: "200" },
       json: { type: "string" },
       write: { type: "boolean", default: false },
@@ -52,7 +55,9 @@ function readOptions(): Options {
     only: only === undefined ? null : groupsOf(only),
     pace: {
       rounds: wholeNumber("--rounds", values.rounds ?? (quick ? 5 : 9)),
-      sliceMs: wholeNumber("--slice-ms", values["slice-ms"] ?? (quick ? 700 : 3_000), 10),
+      sliceMs: wholeNumber("--slice-ms", values["slice-ms"] ?? (quick ? 600 : 3_000), 10),
+      warmUpRequests: wholeNumber("--warm-up", values["warm-up"] ?? (quick ? 2_500 : 4_000), 0),
+      warmUpMs: quick ? 3_000 : 30_000,
     },
     countedRequests: wholeNumber("--requests", values.requests),
     profileDirectory: profile === undefined ? null : resolve(profile),

@@ -30,6 +30,9 @@ export interface Spread {
 export interface Pace {
   readonly rounds: number;
   readonly sliceMs: number;
+  /** What each does first, which is forgotten: so many requests, or as many as this time is enough for. */
+  readonly warmUpRequests: number;
+  readonly warmUpMs: number;
 }
 
 /**
@@ -39,13 +42,13 @@ export interface Pace {
  */
 export async function interleave(
   contenders: readonly Contender[],
-  { rounds, sliceMs }: Pace,
+  pace: Pace,
 ): Promise<ReadonlyMap<string, readonly MeasuredSlice[]>> {
   const slices = new Map<string, MeasuredSlice[]>(contenders.map(({ name }) => [name, []]));
-  for (const contender of contenders) await warmUp(contender, sliceMs);
-  for (let round = 0; round < rounds; round++) {
+  for (const contender of contenders) await warmUp(contender, pace);
+  for (let round = 0; round < pace.rounds; round++) {
     const order = round % 2 === 0 ? contenders : contenders.toReversed();
-    for (const contender of order) slices.get(contender.name)?.push(await measured(contender, sliceMs));
+    for (const contender of order) slices.get(contender.name)?.push(await measured(contender, pace.sliceMs));
   }
   return slices;
 }
@@ -57,15 +60,12 @@ async function measured(contender: Contender, sliceMs: number): Promise<Measured
   return { ...slice, allCpuMs: before === null || after === null ? null : after - before };
 }
 
-/** Code that ran a few times only is not yet compiled as it will be. On a busy machine a slice may be too short for that. */
-async function warmUp(contender: Contender, sliceMs: number): Promise<void> {
+/** Code that ran a few hundred times only is not yet compiled as it will be: what has more of it would look worse. */
+async function warmUp(contender: Contender, { warmUpRequests, warmUpMs, sliceMs }: Pace): Promise<void> {
+  const endAtMs = performance.now() + warmUpMs;
   let requests = 0;
-  for (let slices = 0; slices < 6 && requests < ENOUGH_TO_WARM_UP; slices++) {
-    requests += (await contender.slice(sliceMs)).requests;
-  }
+  while (requests < warmUpRequests && performance.now() < endAtMs) requests += (await contender.slice(sliceMs)).requests;
 }
-
-const ENOUGH_TO_WARM_UP = 400;
 
 /** Requests a second. */
 export const rateOf = ({ requests, tookMs }: Slice): number => (requests / tookMs) * 1_000;

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { canariesTable } from "../lab/canaries/docs-table.ts";
 import { codes } from "../src/core/errors.ts";
 import { reportCheck, repositoryRoot } from "./check.ts";
+import { benchmarkTables } from "./docs-benchmarks.ts";
 import { compatibilityTable } from "./docs-compatibility.ts";
 import { problemHeads } from "./docs-problems.ts";
 import { profilesTable } from "./docs-profiles.ts";
@@ -85,6 +86,7 @@ function pages(surface: PublicSurface): ReadonlyMap<string, ReadonlyMap<string, 
     ["docs/dialects.md", new Map([["profiles", profilesTable()]])],
     ["docs/canaries.md", new Map([["canaries", canariesTable()]])],
     ["docs/proof.md", new Map([["proof", proofSections()]])],
+    ["docs/benchmarks.md", benchmarkTables()],
     ...[...problemHeads()].map(([page, head]) => [page, new Map([["problem", head]])] as const),
   ]);
 }

@@ -34,14 +34,21 @@ async function lockOf(path: string): Promise<string | null> {
 
 /** Installs what is missing. Throws where npm fails: tests that need it would only say that a module is not there. */
 export async function installOwnProjects(): Promise<void> {
-  for (const path of await ownProjects()) {
-    const lock = (await lockOf(path)) ?? "";
-    const stamp = join(repositoryRoot, path, STAMP);
-    if ((await readFile(stamp, "utf8").catch(() => "")) === lock) continue;
-    console.log(`installing ${path}`);
-    await npmCi(path);
-    await writeFile(stamp, lock);
-  }
+  for (const path of await ownProjects()) await installProject(path);
+}
+
+/** Installs one project, by its path from the root, where it is not installed as its lockfile says. */
+export async function installProject(path: string): Promise<void> {
+  if (await isInstalled(path)) return;
+  console.log(`installing ${path}`);
+  await npmCi(path);
+  await writeFile(join(repositoryRoot, path, STAMP), (await lockOf(path)) ?? "");
+}
+
+/** Whether a project is installed as its lockfile says. */
+export async function isInstalled(path: string): Promise<boolean> {
+  const stamp = await readFile(join(repositoryRoot, path, STAMP), "utf8").catch(() => "");
+  return stamp !== "" && stamp === (await lockOf(path));
 }
 
 async function npmCi(path: string): Promise<void> {

@@ -22,7 +22,7 @@ export type BenchOncekey = Oncekey<pg.PoolClient>;
 export const scope = () => ({ tenant: "acme", client: "app" });
 
 /** Creates an instance: nothing but the choices differs from its defaults. */
-export function instance({ pool }: VariantWorld, { named = true, groups }: OncekeyChoices): BenchOncekey {
+export function instance({ pool }: VariantWorld, { named = true, groups }: OncekeyChoices = {}): BenchOncekey {
   const open: (pool: pg.Pool, options: { named: boolean }) => Driver<pg.PoolClient> = fromPg;
   const options = { schema: "oncekey", ...(groups === undefined ? {} : { groups }) };
   return createOncekey({ store: postgresStore(open(pool, { named }), options) });

@@ -9,7 +9,7 @@ export const phases: Variant = {
   name: "phases",
   title: "Oncekey, `phases` with two outside calls",
   async open(world) {
-    const once = instance(world, {});
+    const once = instance(world);
     const call = (request: string) => ({
       timeoutMs: 10_000,
       request,

@@ -30,3 +30,9 @@ export interface Variant {
   readonly title: string;
   open(world: VariantWorld): Promise<OpenVariant>;
 }
+
+/** The address of the peers' Redis. Raises where there is none. */
+export function redisUrl(port: number | null): string {
+  if (port === null) throw new Error("This variant needs a Redis.");
+  return `redis://127.0.0.1:${port}`;
+}

@@ -5,10 +5,11 @@ import { connect } from "amqplib";
 import { type BrokerServer, findProgram, freePort, makeHome, startProgram } from "./program.ts";
 
 /** Redis, as Debian's package has it. Bulk strings over 1 MiB are refused, so that a test can send one. */
-async function startRedis(command: string): Promise<BrokerServer> {
+export async function startRedis(command: string, more: Readonly<Record<string, string>> = {}): Promise<BrokerServer> {
   const port = await freePort();
   const home = makeHome("redis");
-  const settings = { port, bind: "127.0.0.1", dir: home.path, save: "", appendonly: "no", "proto-max-bulk-len": "1mb" };
+  const ours = { port, bind: "127.0.0.1", dir: home.path, save: "", appendonly: "no", "proto-max-bulk-len": "1mb" };
+  const settings = { ...ours, ...more };
   const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const close = await startProgram(home, { command, flags, answers: () => says(port, "PING\r\n", "+PONG") });
   return { port, close };
@@ -115,7 +116,7 @@ interface Server {
 export const servers = {
   rabbitmq: { package: "rabbitmq-server", find: findRabbitmq, start: startRabbitmq },
   nats: { package: "nats-server", find: () => findProgram("nats-server"), start: startNats },
-  redis: { package: "redis-server", find: () => findProgram("redis-server"), start: startRedis },
+  redis: { package: "redis-server", find: () => findProgram("redis-server"), start: (command) => startRedis(command) },
 } satisfies Readonly<Record<string, Server>>;
 
 /** One of the brokers that are real servers. */
