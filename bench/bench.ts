@@ -3,8 +3,8 @@ import type { Field } from "./contenders.ts";
 import { COUNTED, type Counters, count } from "./counters.ts";
 import { type Figures, machineClass } from "./figures.ts";
 import type { Pace } from "./measure.ts";
-import { comparisonLines, counterLine } from "./print.ts";
 import { availablePeers, startPeersRedis } from "./peers.ts";
+import { comparisonLines, counterLine } from "./print.ts";
 import { type ComparisonFigures, run } from "./run.ts";
 import { query, startWorld } from "./world.ts";
 

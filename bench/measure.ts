@@ -64,7 +64,8 @@ async function measured(contender: Contender, sliceMs: number): Promise<Measured
 async function warmUp(contender: Contender, { warmUpRequests, warmUpMs, sliceMs }: Pace): Promise<void> {
   const endAtMs = performance.now() + warmUpMs;
   let requests = 0;
-  while (requests < warmUpRequests && performance.now() < endAtMs) requests += (await contender.slice(sliceMs)).requests;
+  while (requests < warmUpRequests && performance.now() < endAtMs)
+    requests += (await contender.slice(sliceMs)).requests;
 }
 
 /** Requests a second. */

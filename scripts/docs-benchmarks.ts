@@ -59,6 +59,11 @@ function peerTable(ratios: readonly MeasuredRatio[]): string {
     const ratio = ratios.find(({ name }) => name === variant);
     return [label, orDash(ratio && spreadText(ratio.spread)), orDash(ratio && costText(ratio)), lacks];
   });
-  const head = ["peer", "Oncekey over it: throughput", "by processor time in all", "what it does not do, and Oncekey does"];
+  const head = [
+    "peer",
+    "Oncekey over it: throughput",
+    "by processor time in all",
+    "what it does not do, and Oncekey does",
+  ];
   return markdownTable(head, rows);
 }
