@@ -25,7 +25,7 @@ export interface Comparison {
 }
 
 /** The load that every comparison has where it does not say otherwise. */
-export const BASE_LOAD: Load = { clients: 32, keys: "fresh", answerBytes: 200 };
+const BASE_LOAD: Load = { clients: 32, keys: "fresh", answerBytes: 200 };
 
 const served = (...names: readonly string[]): Entrant[] => names.map((variant) => ({ variant, how: "served" }));
 

@@ -29,7 +29,7 @@ export interface Field {
 }
 
 /** Connections of every variant's pool: enough for each of the default number of clients. */
-export const POOL_SIZE = 32;
+const POOL_SIZE = 32;
 
 const PEERS = fileURLToPath(new URL("./peers/package.json", import.meta.url));
 

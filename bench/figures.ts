@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
+import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { repositoryRoot } from "../scripts/check.ts";
 import type { Counters } from "./counters.ts";
@@ -50,11 +50,12 @@ export function summaryOf({ comparisons, counters }: Pick<Figures, "comparisons"
   };
 }
 
-/** The class of this machine, in a few words. */
+/** The class of this machine in a few words, and how busy others kept it: over a load of 1 the ratios are blurred. */
 export function machineClass(postgres: string): string {
   const model = cpus()[0]?.model.trim() || process.arch;
   const gib = Math.round(totalmem() / 2 ** 30);
-  return `${cpus().length} cores (${model}), ${gib} GiB, Node ${process.versions.node}, PostgreSQL ${postgres}, loopback`;
+  const machine = `${cpus().length} cores (${model}), ${gib} GiB, Node ${process.versions.node}, PostgreSQL ${postgres}`;
+  return `${machine}, loopback; load average ${loadavg()[0]?.toFixed(1)} when it began`;
 }
 
 /** Where `--write` keeps the figures, relative to the root. */

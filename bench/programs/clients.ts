@@ -102,20 +102,32 @@ async function exchange(connection: Connection, key: string | null): Promise<voi
   if (!head.startsWith("HTTP/1.1 201")) throw new Error(`An answer that is not the handler's:\n${head.slice(0, 500)}`);
 }
 
-/** Sends some first requests, whose keys are known from then on. */
-async function prepare(port: number): Promise<void> {
+/** How many keys replays are spread over. */
+const KNOWN = 200;
+
+/** Sends the first requests of keys that are known from then on. */
+async function prepare(port: number, over: readonly Connection[]): Promise<void> {
   if (known.has(port)) return;
-  const keys = Array.from({ length: 500 }, (_, n) => `known-${process.pid}-${port}-${n}`);
-  const connection = await open(port);
-  for (const key of keys) await exchange(connection, key);
+  const keys = Array.from({ length: KNOWN }, (_, n) => `known-${process.pid}-${port}-${n}`);
+  const waiting = [...keys];
+  const client = async (connection: Connection) => {
+    for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) await exchange(connection, key);
+  };
+  await Promise.all(over.map(client));
   known.set(port, keys);
 }
 
+/** As many connections as there are clients, kept from slice to slice. */
+async function connectionsTo(port: number, clients: number): Promise<readonly Connection[]> {
+  const opened = connections.get(port) ?? [];
+  connections.set(port, opened);
+  while (opened.length < clients) opened.push(await open(port));
+  return opened.slice(0, clients);
+}
+
 async function load({ port, clients, keys, forMs, requests }: LoadAsk): Promise<LoadAnswer> {
-  if (keys === "replays" || keys === "mostly-replays") await prepare(port);
-  const open_ = connections.get(port) ?? [];
-  connections.set(port, open_);
-  while (open_.length < clients) open_.push(await open(port));
+  const chosen = await connectionsTo(port, clients);
+  if (keys === "replays" || keys === "mostly-replays") await prepare(port, chosen);
   const limit = requests ?? Infinity;
   let sent = 0;
   const beganAt = performance.now();
@@ -123,7 +135,7 @@ async function load({ port, clients, keys, forMs, requests }: LoadAsk): Promise<
   const client = async (connection: Connection) => {
     while (goesOn()) await exchange(connection, keyOf(keys, port, sent++));
   };
-  await Promise.all(open_.slice(0, clients).map(client));
+  await Promise.all(chosen.map(client));
   return { requests: sent, tookMs: performance.now() - beganAt };
 }
 

@@ -12,7 +12,7 @@ import { transactionExpress } from "./transaction-express.ts";
 import type { Variant } from "./variant.ts";
 
 /** Every variant that serves, one row each. */
-export const VARIANTS: readonly Variant[] = [
+const VARIANTS: readonly Variant[] = [
   plain,
   read,
   handwritten(),
