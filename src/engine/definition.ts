@@ -106,7 +106,10 @@ export interface SendOptions {
 
 /** One commit: business rows and stored answer are the same transaction. The closure may run again after a serialisation failure. */
 export interface TransactionDefinition<Tx, S extends InputSchemas> extends OperationOptions<S> {
-  /** `skip` saves the look-up before BEGIN where retries are rare; a replay then costs a transaction. Default `first`. */
+  /**
+   * `skip` saves the look-up before BEGIN, one statement of a fresh key, where retries are rare; a replay then costs a
+   * transaction that is rolled back: four statements, a transaction id, and a place among the transactions. Default `first`.
+   */
   readonly lookUp?: "first" | "skip";
   /** The work. Writes through `tx`, returns the response; may run again after a serialisation failure. */
   run(step: TransactionStep<Tx, InputOf<S>>): Promise<OperationResponse | Rejection>;

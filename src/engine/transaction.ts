@@ -1,8 +1,9 @@
-import { decide, type NewEntry } from "../core/entry.ts";
+import { type Decision, decide, type NewEntry, type StoredEntry } from "../core/entry.ts";
 import { comparedPart, matchRequest, sameDigest } from "../core/fingerprint.ts";
 import { type Session, StoreFailure, TransactionAbandoned } from "../core/store.ts";
 import { withinTime } from "./abandon.ts";
 import { done, draftEntry, type EngineContext, fingerprintAfter, limitsOf, runTimeOf, type Turn } from "./context.ts";
+import { decidedTurn } from "./decided-turn.ts";
 import type { TransactionDefinition } from "./definition.ts";
 import { failureResult } from "./failures.ts";
 import { declaredContext, entrySender } from "./messages.ts";
@@ -24,10 +25,10 @@ interface Work {
   readonly input: unknown;
 }
 
-/** Leaves a transaction that must not go on, carrying the turn it means. Rolls back. */
+/** Leaves a transaction that must not go on. Rolls back; only then is the turn made that it means. */
 class LeaveTransaction extends Error {
-  readonly turn: Turn;
-  constructor(turn: Turn) {
+  readonly turn: () => Turn | Promise<Turn>;
+  constructor(turn: () => Turn | Promise<Turn>) {
     super("transaction left");
     this.turn = turn;
   }
@@ -76,7 +77,7 @@ async function attempt(
     await context.point("transaction:committed");
     return done({ kind: "completed", outcome });
   } catch (error) {
-    if (error instanceof LeaveTransaction) return error.turn;
+    if (error instanceof LeaveTransaction) return await error.turn();
     if (error instanceof RollBackRejection) return await storeRejection(given, error.settled);
     throw error;
   } finally {
@@ -88,15 +89,27 @@ async function attempt(
 async function own(work: Work, session: Session<unknown>): Promise<NewEntry> {
   const { context, operation, request, draft, lockDigest } = work;
   const lock = await session.lock(request.identity.id, lockDigest, limitsOf(context, runTimeOf(operation, request)));
-  if (lock === "busy") throw new LeaveTransaction({ kind: "wait", retryAfterMs: 1_000 });
-  if (lock === "mismatch") throw new LeaveTransaction({ kind: "suspect" });
+  if (lock === "busy") throw new LeaveTransaction(() => ({ kind: "wait", retryAfterMs: 1_000 }));
+  if (lock === "mismatch") throw new LeaveTransaction(() => ({ kind: "suspect" }));
   const entry = await session.read(request.identity.id);
   if (entry === null) return draft;
   const decision = decide(entry, await matchRequest(entry, request.proof), operation);
-  // Anything but a dead entry is judged outside: this transaction only runs what has no entry.
-  if (decision.kind !== "absent") throw new LeaveTransaction({ kind: "again" });
+  if (decision.kind !== "absent") throw new LeaveTransaction(() => judged(context, entry, decision));
   await session.forgetExpired(request.identity.id);
   return { ...draft, fingerprint: fingerprintAfter(operation, draft.fingerprint, entry) };
+}
+
+/** What an entry means that was found under the lock. A finished one stays as it was read; others need a second look. */
+function judged(context: EngineContext, entry: StoredEntry, decision: Decision): Turn | Promise<Turn> {
+  switch (decision.kind) {
+    case "replay":
+    case "gone":
+    case "mismatch":
+    case "version_unknown":
+      return decidedTurn(context, entry, decision);
+    default:
+      return { kind: "again" };
+  }
 }
 
 async function insertOutcome(work: Work, session: Session<unknown>, settled: SettledResponse): Promise<void> {

@@ -3,7 +3,7 @@ import { fromPg } from "oncekey/drivers/pg";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { gate } from "../support/gate.ts";
-import { query, startTestServer, type TestServer } from "../support/postgres.ts";
+import { query, startTestServer, type TestServer, testPool } from "../support/postgres.ts";
 import { answerOf, type Orders, orders, RUN_KINDS, tally } from "./support/orders.ts";
 import { type RecordingPool, recordingPool } from "./support/recording-pool.ts";
 import { ordersDatabase } from "./support/rows.ts";
@@ -50,6 +50,12 @@ async function serverCounts(database = url): Promise<Record<string, Counted>> {
 }
 
 const resetCounts = () => query(url, "SELECT pg_stat_statements_reset()");
+
+/** The next transaction id: how many were given out in between. */
+async function nextTransaction(): Promise<bigint> {
+  const [row] = await query(url, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next");
+  return BigInt(String(row?.next));
+}
 
 const INSERT_EFFECT = "INSERT INTO effect";
 const INSERT_OUTBOX = "send";
@@ -126,6 +132,58 @@ describe.each(RUN_KINDS)("the statements of a %s operation", (kind) => {
     finish.open();
     expect(tally(await Promise.all([first, ...waiting]))).toEqual({ completed: 1, replayed: 49 });
     expect([...before, ...recording.take()]).toEqual(FRESH[kind]);
+  });
+});
+
+describe.each([
+  { lookUp: "first", looks: ["read"], again: ["read"], ids: 0 },
+  // The owner of the locks is given a transaction id.
+  { lookUp: "skip", looks: [], again: ["BEGIN", "lock", "read", "ROLLBACK"], ids: 1 },
+] as const)("the statements of a transaction with lookUp: $lookUp", ({ lookUp, looks, again, ids }) => {
+  async function world() {
+    const recording = recordingPool(url);
+    const { run } = await orders({ driver: fromPg(recording.pool), lookUp, kinds: ["transaction"] });
+    recording.take();
+    return { ...recording, run };
+  }
+  const inside = FRESH.transaction.slice(1);
+
+  it("of a fresh key: the look-up is the only difference", async () => {
+    const { run, take } = await world();
+    expect((await run("transaction", `${lookUp}-fresh`)).kind).toBe("completed");
+    expect(take()).toEqual([...looks, ...inside]);
+  });
+
+  it("of a replay and of a refused payload: nothing is committed", async () => {
+    const { run, take } = await world();
+    const key = `${lookUp}-again`;
+    const first = await run("transaction", key);
+    take();
+    const before = await nextTransaction();
+    const replay = await run("transaction", key);
+    expect([replay.kind, answerOf(replay)]).toEqual(["replayed", answerOf(first)]);
+    expect(take()).toEqual(again);
+    expect((await run("transaction", key, { amount: 6 })).kind).toBe("mismatch");
+    expect(take()).toEqual(again);
+    expect((await nextTransaction()) - before).toBe(BigInt(2 * ids));
+  });
+
+  it("of a duplicate of another process's running request: the locks tell", async () => {
+    const entered = gate();
+    const finish = gate();
+    const at = async () => {
+      entered.open();
+      await finish.promise;
+    };
+    const other = await orders({ driver: fromPg(testPool(url)), at, kinds: ["transaction"] });
+    const { run, take } = await world();
+    const key = `${lookUp}-busy`;
+    const running = other.run("transaction", key);
+    await entered.promise;
+    expect((await run("transaction", key, { waitMs: 0 })).kind).toBe("busy");
+    expect(take()).toEqual([...looks, "BEGIN", "lock", "ROLLBACK"]);
+    finish.open();
+    expect((await running).kind).toBe("completed");
   });
 });
 

@@ -97,12 +97,19 @@ describe("start() refuses what would break a promise", () => {
       { input: { body: {} } },
       { input: { header: schema } },
       { input: 1 },
+      { lookUp: "never" },
     ];
     for (const given of wrong) {
       const once = instance();
       once.transaction({ ...work, ...given } as never);
       await expect(once.start()).rejects.toMatchObject({ code: "oncekey_config_invalid" });
     }
+  });
+
+  it("a look-up to be skipped by a kind that cannot", async () => {
+    const once = instance();
+    once.phases({ ...work, lookUp: "skip" } as never);
+    await expect(once.start()).rejects.toMatchObject({ message: expect.stringMatching(/lookUp .* not of phases/) });
   });
 
   it("a missing store, or something else in its place", async () => {

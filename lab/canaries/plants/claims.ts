@@ -249,7 +249,7 @@ export const CLAIMS: readonly Canary[] = [
     edits: [
       {
         file: TRANSACTION,
-        find: '  if (lock === "busy") throw new LeaveTransaction({ kind: "wait", retryAfterMs: 1_000 });\n  if (lock === "mismatch") throw new LeaveTransaction({ kind: "suspect" });\n',
+        find: '  if (lock === "busy") throw new LeaveTransaction(() => ({ kind: "wait", retryAfterMs: 1_000 }));\n  if (lock === "mismatch") throw new LeaveTransaction(() => ({ kind: "suspect" }));\n',
         replace: "",
       },
     ],

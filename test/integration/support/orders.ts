@@ -45,6 +45,8 @@ export interface OrdersOptions<Tx> {
   readonly at?: Hook<Tx>;
   readonly maxDurationMs?: number;
   readonly retentionMs?: number;
+  /** Of the `transaction` operation. Default: its own. */
+  readonly lookUp?: "first" | "skip";
   /** Default true: a message goes out with the outcome. */
   readonly sends?: boolean;
   readonly onStoreDown?: "refuse" | "run";
@@ -112,6 +114,7 @@ function transactionOrders<Tx>(once: Oncekey<Tx>, options: OrdersOptions<Tx>): O
     name: options.name ?? "orders.transaction",
     version: 1,
     ...limits(options),
+    ...(options.lookUp === undefined ? {} : { lookUp: options.lookUp }),
     async run({ tx, input, send }) {
       const order = (input as { body: Order }).body;
       await effect(options.driver, "transaction", order, tx);
