@@ -1,7 +1,13 @@
-import type { SqlParameter, SqlRow } from "../stores/postgres/driver-port.ts";
+import { type SqlParameter, type SqlRow, statementName } from "../stores/postgres/driver-port.ts";
 
 interface Querying {
   query(config: { text: string; values: any[] }): Promise<{ rows: any[] }>;
+}
+
+/** A statement of ours as `pg` takes it. Named, it is parsed and planned once on each connection. */
+export function pgQuery(text: string, parameters: readonly SqlParameter[], named: boolean) {
+  const query = { text, values: [...parameters] };
+  return named && parameters.length > 0 ? { ...query, name: statementName(text) } : query;
 }
 
 /** What is used of the `pg` client beneath an ORM. */

@@ -1,8 +1,7 @@
 import { closeNoticed, guarded } from "./_postgres-js-transaction.ts";
 
 /**
- * BEGIN, body, COMMIT through Postgres.js, with a transaction that refuses every use after its end. For libraries that
- * build their own transaction upon it.
+ * BEGIN, body, COMMIT through Postgres.js, with a transaction that refuses every use after its end.
  */
 export async function begun<R>(sql: any, body: (tx: any) => Promise<R>): Promise<R> {
   let isOver = false;
@@ -25,9 +24,14 @@ export async function begun<R>(sql: any, body: (tx: any) => Promise<R>): Promise
 }
 
 /** Runs one statement, and waits with its error until the connection has noticed that it is lost. */
-export async function unsafeRows(sql: any, statement: string, parameters: readonly unknown[]): Promise<any[]> {
+export async function unsafeRows(
+  sql: any,
+  statement: string,
+  parameters: readonly unknown[],
+  options: { readonly prepare?: boolean } = {},
+): Promise<any[]> {
   try {
-    return [...(await sql.unsafe(statement, [...parameters]))];
+    return [...(await sql.unsafe(statement, [...parameters], options))];
   } catch (error) {
     await closeNoticed();
     throw error;

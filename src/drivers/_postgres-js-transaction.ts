@@ -1,6 +1,6 @@
 /** What is used of a transaction of Postgres.js. */
 export interface PostgresJsTransaction {
-  unsafe(query: string, parameters?: any[]): PromiseLike<readonly any[]>;
+  unsafe(query: string, parameters?: any[], options?: { prepare?: boolean }): PromiseLike<readonly any[]>;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Driver, SqlRow } from "../stores/postgres/driver-port.ts";
-import { closeNoticed, guarded, type PostgresJsTransaction } from "./_postgres-js-transaction.ts";
+import { begun, unsafeRows } from "./_postgres-js-begin.ts";
+import type { PostgresJsTransaction } from "./_postgres-js-transaction.ts";
 
 /** What is used of Postgres.js' `sql`. */
 export interface PostgresJs extends PostgresJsTransaction {
@@ -12,12 +13,24 @@ export type TransactionOf<Sql> = Sql extends { begin: { (body: (tx: infer Tx) =>
   ? Tx
   : never;
 
+/** Options of {@link fromPostgresJs}. */
+export interface PostgresJsDriverOptions {
+  /**
+   * Keeps Oncekey's own statements prepared on each connection, which saves each its round trip for the types of its
+   * parameters. Never where a pooler may sit between, unless it keeps prepared statements itself. Default false.
+   */
+  readonly named?: boolean;
+}
+
 /**
  * Drives PostgreSQL through Postgres.js (`postgres` 3.x). Transactions are its own `TransactionSql`, which refuses every
  * use after its end. A body cannot be given up: Postgres.js has no way to destroy one connection. Throws `TypeError`
  * where column names are transformed without a way back.
  */
-export function fromPostgresJs<Sql extends PostgresJs>(sql: Sql): Driver<TransactionOf<Sql>> {
+export function fromPostgresJs<Sql extends PostgresJs>(
+  sql: Sql,
+  { named: prepare = false }: PostgresJsDriverOptions = {},
+): Driver<TransactionOf<Sql>> {
   const { from, to } = sql.options.transform.column;
   if (from && !to)
     throw new TypeError("A column transform without `to` cannot be undone. Give Oncekey a client without.");
@@ -27,31 +40,9 @@ export function fromPostgresJs<Sql extends PostgresJs>(sql: Sql): Driver<Transac
     connections: sql.options.max,
     abandons: false,
     async run(statement, parameters, tx) {
-      const running = ((tx as PostgresJsTransaction | undefined) ?? sql).unsafe(statement, [...parameters]);
-      const rows = await Promise.resolve(running).catch(async (error: unknown) => {
-        await closeNoticed();
-        throw error;
-      });
-      return from ? rows.map(restored) : ([...rows] as SqlRow[]);
+      const rows: SqlRow[] = await unsafeRows(tx ?? sql, statement, parameters, { prepare });
+      return from ? rows.map(restored) : rows;
     },
-    async transaction<R>(body: (tx: any) => Promise<R>): Promise<R> {
-      let isOver = false;
-      const begun = sql.begin(async (tx) => {
-        try {
-          // In a box: `begin` takes an array for a list of promises.
-          return { result: await body(guarded(tx, () => isOver)) };
-        } finally {
-          // `begin` has rejected when the connection is lost. Its own ROLLBACK or COMMIT on the closed socket would be
-          // an uncaught TypeError (porsager/postgres issue 1208), so it never learns that the body has ended.
-          await closeNoticed();
-          if (isOver) await new Promise(() => {});
-        }
-      });
-      return await begun
-        .then((box) => (box as { result: R }).result)
-        .finally(() => {
-          isOver = true;
-        });
-    },
+    transaction: (body) => begun(sql, body),
   };
 }

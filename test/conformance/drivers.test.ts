@@ -1,5 +1,5 @@
 import { PGlite, type Transaction } from "@electric-sql/pglite";
-import { fromPg } from "oncekey/drivers/pg";
+import { fromPg, type PgDriverOptions } from "oncekey/drivers/pg";
 import { fromPGlite } from "oncekey/drivers/pglite";
 import { fromPostgresJs } from "oncekey/drivers/postgres-js";
 import type { Driver } from "oncekey/postgres";
@@ -47,23 +47,25 @@ async function onServer<Tx>(
   };
 }
 
-const onPg = () =>
+const pgOn = (options: PgDriverOptions, config: pg.PoolConfig) => () =>
   onServer<PoolClient>(
     (url) => {
-      const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
-      return { driver: fromPg(pool), end: () => pool.end() };
+      const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS, ...config });
+      return { driver: fromPg(pool, options), end: () => pool.end() };
     },
     (tx, sql) => tx.query(sql),
   );
 
-const postgresJsOn = (options: postgres.Options<Record<string, never>>) => () =>
-  onServer<TransactionSql>(
-    (url) => {
-      const sql = postgres(url, { max: CONNECTIONS, onnotice: () => {}, ...options });
-      return { driver: fromPostgresJs(sql), end: () => sql.end({ timeout: 1 }) };
-    },
-    (tx, sql) => tx.unsafe(sql),
-  );
+const postgresJsOn =
+  (options: postgres.Options<Record<string, never>>, named = false) =>
+  () =>
+    onServer<TransactionSql>(
+      (url) => {
+        const sql = postgres(url, { max: CONNECTIONS, onnotice: () => {}, ...options });
+        return { driver: fromPostgresJs(sql, { named }), end: () => sql.end({ timeout: 1 }) };
+      },
+      (tx, sql) => tx.unsafe(sql),
+    );
 
 let pglite: Promise<PGlite> | undefined;
 
@@ -92,8 +94,10 @@ const POSTGRES_JS = {
 const ONE_CONNECTION = "PGlite has one connection";
 const NO_NETWORK = "PGlite runs inside the process: there is no connection to lose";
 
-driverSuite({ describe, it }, "pg", onPg);
+driverSuite({ describe, it }, "pg", pgOn({}, {}));
+driverSuite({ describe, it }, "pg with named statements", pgOn({ named: true }, {}));
 driverSuite({ describe, it }, "postgres-js", postgresJsOn({}), { limits: POSTGRES_JS });
+driverSuite({ describe, it }, "postgres-js with named statements", postgresJsOn({}, true), { limits: POSTGRES_JS });
 driverSuite({ describe, it }, "postgres-js with camel case columns", postgresJsOn({ transform: postgres.camel }), {
   limits: POSTGRES_JS,
 });

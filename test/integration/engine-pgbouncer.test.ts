@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { fromPg } from "oncekey/drivers/pg";
 import { fromPostgresJs } from "oncekey/drivers/postgres-js";
-import type { Driver } from "oncekey/postgres";
+import { type Driver, postgresStore } from "oncekey/postgres";
 import { type StoreHarness, storeSuite } from "oncekey/testing";
 import pg from "pg";
 import postgres from "postgres";
@@ -31,10 +33,20 @@ async function pooled(): Promise<{ url: string; through: string }> {
   return { url, through: bouncer.urlOf(new URL(url).pathname.slice(1)) };
 }
 
-function throughPg(url: string): Driver<unknown> {
+function closedPool(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: 5 });
   closings.push(() => pool.end());
-  return fromPg(pool) as Driver<unknown>;
+  return pool;
+}
+
+function throughPg(url: string): Driver<unknown> {
+  return fromPg(closedPool(url)) as Driver<unknown>;
+}
+
+/** From 1.21 on PgBouncer can keep prepared statements, and from 1.24 on does so unasked. */
+function keepsPrepared(program: string): boolean {
+  const [, minor] = /PgBouncer 1\.(\d+)/.exec(execFileSync(program, ["--version"], { encoding: "utf8" })) ?? [];
+  return Number(minor) >= 24;
 }
 
 function throughPostgresJs(url: string): Driver<unknown> {
@@ -71,6 +83,25 @@ if (binary === null) {
       const other = throughPg(through);
       await one.run("SET application_name = 'leaked'", []);
       expect(await other.run("SHOW application_name", [])).toEqual([{ application_name: "leaked" }]);
+    });
+
+    it("shows why statements must have no names there: where pg names them all the same, the error says what to do", async () => {
+      if (keepsPrepared(binary)) return;
+      const { url, through } = await pooled();
+      const named = () => fromPg(closedPool(through), { named: true });
+      const stores = [1, 2, 3, 4].map(() => postgresStore(named()));
+      const looks = Array.from({ length: 40 }, (_, index) => stores[index % 4]?.read(randomBytes(32)));
+      const answers = await Promise.allSettled(looks);
+      const refused = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
+      expect(refused.length).toBeGreaterThan(0);
+      for (const error of refused) {
+        expect(error).toMatchObject({
+          code: "oncekey_config_invalid",
+          message: expect.stringMatching(/pooler.*`named`/),
+        });
+      }
+      // Not what was stored or locked: the statement did nothing.
+      expect(await postgresStore(throughPg(url)).read(randomBytes(32))).toBeNull();
     });
   });
 }

@@ -2,6 +2,8 @@ import type { RunKind } from "oncekey";
 import { fromPg } from "oncekey/drivers/pg";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { statementName } from "../../src/stores/postgres/driver-port.ts";
+import { statements } from "../../src/stores/postgres/sql.gen.ts";
 import { gate } from "../support/gate.ts";
 import { query, startTestServer, type TestServer, testPool } from "../support/postgres.ts";
 import { answerOf, type Orders, orders, RUN_KINDS, tally } from "./support/orders.ts";
@@ -207,6 +209,24 @@ it("a fresh claim of phases or capture is one statement, and commits by itself",
     finish.open();
     await running;
   }
+});
+
+it("named statements are parsed once on a connection and then only bound; the name is the digest of the text", async () => {
+  const pool = testPool(url, { max: 1 });
+  const { run } = await orders({ driver: fromPg(pool, { named: true }), kinds: ["transaction"] });
+  for (let index = 0; index < 8; index++) await run("transaction", `named-${index}`);
+  const { rows } = await pool.query(
+    "SELECT name, statement, (generic_plans + custom_plans)::int AS runs FROM pg_prepared_statements WHERE name <> ''",
+  );
+  const runs = new Map(rows.map((row) => [row.statement, row.runs]));
+  for (const row of rows) expect(row.name).toBe(statementName(row.statement));
+  const texts = new Set<unknown>(Object.values(statements));
+  // The business rows of these tests go through the driver too; what goes through the client itself never has a name.
+  const others = [...runs.keys()].filter((text) => !texts.has(text));
+  expect(others).toEqual([expect.stringMatching(/^INSERT INTO effect/)]);
+  expect([statements.read, statements.lock, statements.insert_finished].map((text) => runs.get(text))).toEqual([
+    16, 8, 8,
+  ]);
 });
 
 describe("on the server's own count", () => {

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 /** A value that a statement of ours takes. Statements cast every parameter; there are no arrays. */
 export type SqlParameter = string | number | boolean | Uint8Array | null;
 
@@ -20,8 +22,8 @@ export interface Driver<Tx> {
   /** `false`: the client cannot carry a megabyte of text as a parameter, and statements are not merged. */
   readonly groups?: false;
   /**
-   * Runs one statement (`$1` … parameters, never a named statement) on `tx`, or on any connection in a commit of its own.
-   * Rejects with the client's own error; SQLSTATE in `code` where the server answered.
+   * Runs one statement (`$1` … parameters) on `tx`, or on any connection in a commit of its own; under a name only where
+   * its caller has asked for that (see {@link statementName}). Rejects with the client's own error; SQLSTATE in `code` where the server answered.
    */
   run(sql: string, parameters: readonly SqlParameter[], tx?: Tx): Promise<readonly SqlRow[]>;
   /**
@@ -30,6 +32,21 @@ export interface Driver<Tx> {
    */
   transaction<R>(body: (tx: Tx) => Promise<R>): Promise<R>;
 }
+
+/**
+ * The name under which a driver prepares a statement of ours: the same text has the same name on every connection and in
+ * every process, and no other text has it. Statements without parameters (migrations, savepoints) are not worth one.
+ */
+export function statementName(sql: string): string {
+  const known = names.get(sql);
+  if (known !== undefined) return known;
+  const name = `oncekey_${createHash("sha256").update(sql).digest("hex").slice(0, 16)}`;
+  names.set(sql, name);
+  return name;
+}
+
+/** Our texts are fixed: as many as there are files in sql/statements, for each schema. */
+const names = new Map<string, string>();
 
 /** The server answered COMMIT with ROLLBACK: a statement had failed and its error was swallowed. */
 export class TransactionAborted extends Error {

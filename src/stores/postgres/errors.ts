@@ -1,3 +1,4 @@
+import { OncekeyError } from "../../core/errors.ts";
 import { StoreFailure, type StoreFailureKind } from "../../core/store.ts";
 import { TransactionAborted } from "./driver-port.ts";
 
@@ -76,7 +77,19 @@ export function looksDisconnected(error: unknown): boolean {
 export function ownFailure(error: unknown): unknown {
   if (error instanceof StoreFailure) return error;
   if (violates(error, "entry_pkey")) return storeFailure("conflict", error);
+  if (PREPARED_LOST.test(sqlState(error) ?? "")) return preparedLost(error);
   return serverFailure(error) ?? (looksDisconnected(error) ? storeFailure("unavailable", error) : withoutRow(error));
+}
+
+/** A name is taken by somebody else's statement, or belongs to none: the connection is not the one that it seems to be. */
+const PREPARED_LOST = /^(?:42P05|26000)$/;
+
+function preparedLost(error: unknown): OncekeyError {
+  return new OncekeyError(
+    "oncekey_config_invalid",
+    "A prepared statement is not where the driver had left it: a pooler shares connections between clients, or something sent DISCARD or DEALLOCATE. The statement did nothing, its transaction was rolled back. Leave `named` out of the driver's options, or let the pooler keep prepared statements (PgBouncer from 1.21: max_prepared_statements).",
+    { cause: error },
+  );
 }
 
 /** Where a constraint refuses our row, the server's DETAIL shows all of it, key and body included; loggers print that. */
