@@ -45,6 +45,7 @@ export {
 export type { Scope } from "./core/scope.ts";
 export type { SchemaIssue, SchemaResult, StandardSchema } from "./core/standard-schema.ts";
 export {
+  type ClaimCommit,
   type OpenedTransaction,
   type Store,
   StoreFailure,

@@ -1,11 +1,14 @@
--- Inserts the claim in a synchronous commit of its own. DO NOTHING, never DO UPDATE … WHERE: that locks and writes even
+-- Inserts the claim in a commit of its own: a synchronous one, unless its operation has said that it may be lost. DO NOTHING, never DO UPDATE … WHERE: that locks and writes even
 -- when its condition is false. The lock_timeout bounds the wait behind another insert of the same identity, so that a
 -- lease can never be dead at birth.
 WITH limits AS MATERIALIZED (
   SELECT
     set_config('lock_timeout', $16::text, true) AS lock_timeout,
-    CASE current_setting('synchronous_commit')
-      WHEN 'off' THEN set_config('synchronous_commit', 'on', true)
+    CASE
+      WHEN $17::text = 'asynchronous' THEN set_config('synchronous_commit', 'off', true)
+      ELSE CASE current_setting('synchronous_commit')
+        WHEN 'off' THEN set_config('synchronous_commit', 'on', true)
+      END
     END AS synchronous
 )
 INSERT INTO oncekey.entry (

@@ -1,7 +1,7 @@
 import type { RunKind } from "./entry.ts";
 import { OncekeyError } from "./errors.ts";
 import { headerAllowlist } from "./outcome.ts";
-import type { StoreTraits } from "./store.ts";
+import type { ClaimCommit, StoreTraits } from "./store.ts";
 
 /** The times that must fit together, in milliseconds. */
 export interface PolicyTimes {
@@ -30,7 +30,10 @@ export interface PolicyOperation {
   readonly retentionMs: number;
   readonly waitMs: number;
   readonly replayHeaders: readonly string[];
-  readonly claimCommit: "synchronous" | "asynchronous";
+  readonly claimCommit: ClaimCommit;
+  /** The shortest time for which another side dedupes, in milliseconds; 0: no call rests on that; `undefined`: not said. */
+  readonly dedupesForMs: number | undefined;
+  readonly afterFailure: "replay" | "runAgain";
   readonly onStoreDown: "refuse" | "run";
 }
 
@@ -74,7 +77,7 @@ export function checkOperation(operation: PolicyOperation, times: PolicyTimes, t
     );
   }
   headerAllowlist(operation.replayHeaders);
-  checkClaim(operation, of);
+  checkClaim(operation, of, times);
   checkRenewal(operation, of, traits);
 }
 
@@ -102,16 +105,57 @@ function checkRetention(of: string, retentionMs: number, windowMs: number, waitM
   }
 }
 
-function checkClaim(operation: PolicyOperation, of: string): void {
-  if (operation.claimCommit === "asynchronous") {
-    const why =
-      operation.runKind === "capture"
-        ? "a claim lost in a database crash would run the handler twice"
-        : "it is safe only where every outside call dedupes or asks on every attempt, which this version cannot check";
-    refuse(`${of}claimCommit "asynchronous" is refused for ${operation.runKind}: ${why}. Use "synchronous"`);
+/**
+ * How much older than its entry a call may be, in milliseconds. Where a crash of the database can lose a claim, the first
+ * one of the key may lie as far back as its client goes on retrying; the entry knows only the last one.
+ */
+export function unseenMs(
+  commit: ClaimCommit,
+  { clientRetryWindowMs }: Pick<PolicyTimes, "clientRetryWindowMs">,
+): number {
+  return commit === "asynchronous" ? clientRetryWindowMs : 0;
+}
+
+function checkClaim(operation: PolicyOperation, of: string, times: PolicyTimes): void {
+  const { claimCommit, runKind, dedupesForMs, onStoreDown } = operation;
+  if (claimCommit !== "synchronous" && claimCommit !== "asynchronous") {
+    refuse(`${of}claimCommit is "synchronous" or "asynchronous"`);
   }
-  if (operation.onStoreDown === "run" && operation.runKind !== "capture") {
-    refuse(`${of}onStoreDown "run" is only possible for capture: ${operation.runKind} keeps its promise in the store`);
+  if (claimCommit === "asynchronous" && runKind !== "phases") {
+    refuse(`${of}claimCommit "asynchronous" is refused for ${runKind}: ${NO_LOST_CLAIM[runKind]}. Use "synchronous"`);
+  }
+  if (claimCommit === "asynchronous") checkLostClaim(operation, of, times);
+  else if (dedupesForMs !== undefined) refuse(`${of}dedupesForMs belongs to claimCommit "asynchronous". Leave it out`);
+  if (onStoreDown === "run" && runKind !== "capture") {
+    refuse(`${of}onStoreDown "run" is only possible for capture: ${runKind} keeps its promise in the store`);
+  }
+}
+
+const NO_LOST_CLAIM = {
+  capture: "a claim lost in a database crash would run the handler twice",
+  transaction: "it has no claim",
+};
+
+/** Refuses what is not safe where a claim may be lost: the next attempt is then the first one as far as anybody knows. */
+function checkLostClaim(operation: PolicyOperation, of: string, times: PolicyTimes): void {
+  const { claimCommit, dedupesForMs, maxDurationMs, afterFailure } = operation;
+  if (dedupesForMs === undefined) {
+    refuse(
+      `${of}claimCommit "asynchronous" needs dedupesForMs: the shortest dedupes.forMs of its calls, or 0 where none of them dedupes`,
+    );
+  }
+  requireDuration(`${of}dedupesForMs`, dedupesForMs, RETENTION_MAX_MS);
+  const leastMs = unseenMs(claimCommit, times) + maxDurationMs;
+  if (dedupesForMs !== 0 && dedupesForMs < leastMs) {
+    refuse(
+      `${of}dedupesForMs (${dedupesForMs}) is shorter than clientRetryWindowMs and maxDurationMs together (${leastMs}): after a lost claim a late retry would have a second effect. Use claimCommit "synchronous"`,
+    );
+  }
+  // The run after a forgotten failure derives its keys from the failed entry, whose removal would outlive the lost claim.
+  if (afterFailure === "runAgain") {
+    refuse(
+      `${of}claimCommit "asynchronous" is refused with afterFailure "runAgain": after a lost claim the calls of a retry would have other keys. Use "synchronous"`,
+    );
   }
 }
 

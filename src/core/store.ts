@@ -116,6 +116,9 @@ export interface SweepTarget {
   readonly operationVersion: number;
 }
 
+/** How a claim is committed: `asynchronous` does not wait until it is safe from a crash of the store. */
+export type ClaimCommit = "synchronous" | "asynchronous";
+
 /** What the engine must know about a store before it promises anything. */
 export interface StoreTraits {
   /** How many connections business and engine share; `null`: unknown. Transactions are held to one fewer. */
@@ -148,9 +151,10 @@ export interface Store<Tx = unknown> {
 
   /**
    * Inserts the claim in a commit of its own, unless the identity has an entry (`null`). Sent again with the same fence,
-   * because its answer was lost, it gives the same row.
+   * because its answer was lost, it gives the same row. `asynchronous`: a crash of the store may lose it, as long as no
+   * other commit has followed. Default `synchronous`.
    */
-  claim(entry: NewEntry, leaseMs: number): Promise<StoredEntry | null>;
+  claim(entry: NewEntry, leaseMs: number, commit?: ClaimCommit): Promise<StoredEntry | null>;
   /**
    * Takes over an entry that is in progress and claimable, or released: new fence, attempt + 1. A compare-and-set on the
    * fence and attempt last seen; `null` when somebody was faster. Out of `needs_recovery` only where the caller saw it in

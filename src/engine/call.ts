@@ -2,10 +2,11 @@ import { pause } from "../core/clock.ts";
 import { encodeValue } from "../core/codec.ts";
 import { sameDigest } from "../core/fingerprint.ts";
 import { requestDigest } from "../core/intent.ts";
+import { unseenMs } from "../core/policy.ts";
 import { formOf, type RecoverByDedupe } from "../core/recover.ts";
 import { type Attempt, halt, haltUnfit, type TimedIntent } from "./attempt.ts";
 import { bounded, type Call, keyOf, look, type Prepare, prepared, report, send } from "./call-tries.ts";
-import { growingPause, jittered } from "./context.ts";
+import { claimCommitOf, growingPause, jittered } from "./context.ts";
 import type { CallOptions } from "./definition.ts";
 import { LeaseLost } from "./lease.ts";
 
@@ -55,7 +56,8 @@ async function dedupedCall(call: Call, recover: RecoverByDedupe<unknown, unknown
     // An earlier sending may have arrived: then this one's failure says nothing of the call.
     if (ready.kind === "failed" && provenFirst) return unsent(call, ready.error);
     call.attempt.untold.add(call.name);
-    if (!provenFirst && !windowLasts(call, recover)) return afterWindow(call, recover, generation);
+    const mayRepeat = !provenFirst || unseenMsOf(call) > 0;
+    if (mayRepeat && !windowLasts(call, recover)) return afterWindow(call, recover, generation);
     const tried = ready.kind === "failed" ? ready : await send(call, generation, ready.value);
     if (tried.kind === "value") return tried.value;
     failure = tried.error;
@@ -75,9 +77,19 @@ async function tellSent(call: Call, generation: number): Promise<void> {
 const WINDOW_MARGIN_MS = 1_000;
 
 /** Whether a send that starts now is certain to arrive inside the window, by the longest the entry's age can be. */
-function windowLasts({ attempt, options }: Call, { dedupes }: RecoverByDedupe<unknown, unknown>): boolean {
+function windowLasts(call: Call, { dedupes }: RecoverByDedupe<unknown, unknown>): boolean {
+  const { attempt, options } = call;
   const elapsedMs = attempt.context.settings.clock.monotonicMs() - attempt.clockRead.sentAtMs;
-  return attempt.entry.clock.ageMs + elapsedMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;
+  const ageMs = unseenMsOf(call) + attempt.entry.clock.ageMs + elapsedMs;
+  return ageMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;
+}
+
+/**
+ * How long before its entry the call may have been sent first, by a claim that was lost. Only the first step: every later
+ * one comes after a synchronous commit, which makes the claim before it durable as well.
+ */
+function unseenMsOf({ attempt }: Call): number {
+  return attempt.position > 0 ? 0 : unseenMs(claimCommitOf(attempt.operation), attempt.context.settings);
 }
 
 async function afterWindow(

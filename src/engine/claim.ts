@@ -1,7 +1,7 @@
 import { pause } from "../core/clock.ts";
 import type { NewEntry, StoredEntry } from "../core/entry.ts";
 import { type SeenEntry, StoreFailure, type SweepTarget, type TakenEntry } from "../core/store.ts";
-import { type EngineContext, jittered, maxDurationOf, newFence, runTimeOf } from "./context.ts";
+import { claimCommitOf, type EngineContext, jittered, maxDurationOf, newFence, runTimeOf } from "./context.ts";
 import { keepLease, type Lease, leaseFor, leaseLength } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
@@ -27,7 +27,9 @@ export function claimNew(
   draft: NewEntry,
   host: HostTime,
 ): Promise<Owned | null> {
-  return owned(context, operation, draft.fence, host, (leaseMs) => context.store.claim(draft, leaseMs));
+  return owned(context, operation, draft.fence, host, (leaseMs) =>
+    context.store.claim(draft, leaseMs, claimCommitOf(operation)),
+  );
 }
 
 /** What a claim asks of its request: when the host ends it. */

@@ -3,7 +3,7 @@ import type { NewEntry, StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { afterForgotten, type FingerprintRing } from "../core/fingerprint.ts";
 import { storedKey } from "../core/key.ts";
-import type { Store, TransactionLimits } from "../core/store.ts";
+import type { ClaimCommit, Store, TransactionLimits } from "../core/store.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
@@ -114,6 +114,11 @@ const DEFAULT_MAX_ATTEMPTS = 6;
 /** After how many attempts without an end an entry of the operation is given up to `needs_recovery`. */
 export function maxAttemptsOf(operation: Operation): number {
   return operation.definition.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
+}
+
+/** How the operation's claims are committed. */
+export function claimCommitOf({ definition }: Operation): ClaimCommit {
+  return (definition as { readonly claimCommit?: ClaimCommit }).claimCommit ?? "synchronous";
 }
 
 const LOCK_TIMEOUT_MS = 10_000;

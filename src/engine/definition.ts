@@ -6,6 +6,7 @@ import type { Reconcile } from "../core/reconcile.ts";
 import type { CallArguments, Recover } from "../core/recover.ts";
 import type { OperationResponse, Rejection } from "../core/response.ts";
 import type { Scope } from "../core/scope.ts";
+import type { ClaimCommit } from "../core/store.ts";
 import type { FetchAnswer, FetchOptions } from "./fetch-options.ts";
 
 /** What every operation says of itself, whatever its run kind. */
@@ -167,8 +168,16 @@ export interface PhasesContext<Tx, Input> extends Origin {
 export interface PhasesDefinition<Tx, S extends InputSchemas> extends OperationOptions<S> {
   /** Store the validated input with the claim, so that the sweeper can resume without a client. Default true. */
   readonly storeInput?: boolean;
-  /** How the claim is committed. Only `synchronous` is safe without knowing every outside call; the other is refused at start. */
-  readonly claimCommit?: "synchronous" | "asynchronous";
+  /**
+   * `asynchronous`: the claim's commit does not wait for the disk. A crash of the database may lose it, and the sweeper then
+   * never learns of the run; the client's retry begins it again (docs/recovery.md). Default `synchronous`.
+   */
+  readonly claimCommit?: ClaimCommit;
+  /**
+   * Demanded with an asynchronous claim: the shortest `dedupes.forMs` of its calls, in milliseconds; 0 where none dedupes.
+   * Must be as long as `clientRetryWindowMs` and `maxDurationMs` together; a call that dedupes for less is refused.
+   */
+  readonly dedupesForMs?: number;
   /** The work: phases, calls, and at its end `op.complete`. Runs again from the top on a resume. */
   run(op: PhasesContext<Tx, InputOf<S>>): Promise<Completed>;
 }
@@ -180,7 +189,7 @@ export interface CaptureDefinition<S extends InputSchemas> extends OperationOpti
   /** `run`: serve unprotected while the store cannot be reached. Default `refuse` (503). */
   readonly onStoreDown?: "refuse" | "run";
   /** Always `synchronous`; the other is refused at start (a claim lost in a database crash would run the handler twice). */
-  readonly claimCommit?: "synchronous" | "asynchronous";
+  readonly claimCommit?: ClaimCommit;
   /** Finds out, from the handler's own tables, what a run did whose end nobody saw. Default: only an operator can tell. */
   readonly reconcile?: Reconcile;
   /** After a crash or a throw: `needs_recovery` (default), or `runAgain`, which is at-least-once. */

@@ -196,7 +196,7 @@ async function call(
   prepare?: Prepare,
 ): Promise<unknown> {
   const { lease, context } = attempt;
-  checkCall(name, options);
+  checkCall(name, options, attempt.operation);
   return step(
     attempt,
     "call",

@@ -2,8 +2,8 @@ import type { RunKind, StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { InputSchemas } from "../core/input.ts";
 import { checkOperation, type PolicyOperation } from "../core/policy.ts";
-import { type EngineContext, maxAttemptsOf, maxDurationOf, retentionOf } from "./context.ts";
-import type { CaptureDefinition, OperationOptions } from "./definition.ts";
+import { claimCommitOf, type EngineContext, maxAttemptsOf, maxDurationOf, retentionOf } from "./context.ts";
+import type { CaptureDefinition, OperationOptions, PhasesDefinition } from "./definition.ts";
 import { checkDefinition } from "./definition-check.ts";
 import type { Engine, Operation, OperationRules } from "./operation.ts";
 import type { Settings } from "./settings.ts";
@@ -92,8 +92,9 @@ function checkNamesDiffer(operations: readonly Operation[]): void {
 }
 
 function policyView(operation: Operation, { settings }: EngineContext): PolicyOperation {
-  const { runKind, name, version, definition } = operation;
-  const { claimCommit, onStoreDown } = definition as Partial<CaptureDefinition<InputSchemas>>;
+  const { runKind, name, version, rules, definition } = operation;
+  const { onStoreDown } = definition as Partial<CaptureDefinition<InputSchemas>>;
+  const { dedupesForMs } = definition as Partial<PhasesDefinition<unknown, InputSchemas>>;
   return {
     runKind,
     name,
@@ -104,7 +105,9 @@ function policyView(operation: Operation, { settings }: EngineContext): PolicyOp
     retentionMs: retentionOf(operation),
     waitMs: definition.waitMs ?? settings.waitMs,
     replayHeaders: definition.replayHeaders ?? [],
-    claimCommit: claimCommit ?? "synchronous",
+    claimCommit: claimCommitOf(operation),
+    dedupesForMs,
+    afterFailure: rules.afterFailure,
     onStoreDown: onStoreDown ?? "refuse",
   };
 }

@@ -38,14 +38,31 @@ describe("start() refuses what would break a promise", () => {
     );
   });
 
-  it("asynchronous claims, for capture and for phases (V7, V8)", async () => {
-    for (const kind of ["capture", "phases"] as const) {
-      const once = instance();
-      once[kind]({ name: "a", version: 1, claimCommit: "asynchronous", run: async () => ({}) as never } as never);
+  it("asynchronous claims where one that is lost would have a second effect (V7, V8)", async () => {
+    const lossy = { ...work, claimCommit: "asynchronous", maxDurationMs: 1_000 };
+    const window = { clientRetryWindowMs: 10_000 };
+    const cases = [
+      ["capture", { ...lossy, dedupesForMs: 0 }, /run the handler twice/],
+      ["transaction", { ...lossy, dedupesForMs: 0 }, /it has no claim/],
+      ["phases", lossy, /needs dedupesForMs/],
+      ["phases", { ...lossy, dedupesForMs: 10_999 }, /shorter than clientRetryWindowMs and maxDurationMs.*11000/],
+      ["phases", { ...lossy, dedupesForMs: -1 }, /dedupesForMs must be/],
+      ["phases", { ...lossy, dedupesForMs: 20_000, afterFailure: "runAgain" }, /afterFailure/],
+      ["phases", { ...work, dedupesForMs: 20_000 }, /belongs to claimCommit/],
+      ["phases", { ...work, claimCommit: "later" }, /claimCommit is/],
+    ] as const;
+    for (const [kind, definition, message] of cases) {
+      const once = instance(window);
+      once[kind](definition as never);
       await expect(once.start()).rejects.toMatchObject({
         code: "oncekey_config_invalid",
-        message: expect.stringMatching(/asynchronous/),
+        message: expect.stringMatching(message),
       });
+    }
+    for (const dedupesForMs of [0, 11_000]) {
+      const once = instance(window);
+      once.phases({ ...lossy, dedupesForMs } as never);
+      await expect(once.start()).resolves.toBeUndefined();
     }
   });
 

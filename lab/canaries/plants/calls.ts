@@ -60,9 +60,8 @@ export const CALLS: readonly Canary[] = [
     edits: [
       {
         file: CALL,
-        find: "  return attempt.entry.clock.ageMs + elapsedMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;",
-        replace:
-          "  return attempt.entry.clock.ageMs + elapsedMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs * 1_000;",
+        find: "  return ageMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;",
+        replace: "  return ageMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs * 1_000;",
       },
     ],
     caughtBy: [unit("engine-calls", "is not repeated once the dedupe window may be over")],
@@ -73,8 +72,8 @@ export const CALLS: readonly Canary[] = [
     edits: [
       {
         file: CALL,
-        find: "elapsedMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;",
-        replace: "elapsedMs <= dedupes.forMs && options.timeoutMs + WINDOW_MARGIN_MS > 0;",
+        find: "return ageMs + options.timeoutMs + WINDOW_MARGIN_MS <= dedupes.forMs;",
+        replace: "return ageMs <= dedupes.forMs && options.timeoutMs + WINDOW_MARGIN_MS > 0;",
       },
     ],
     caughtBy: [unit("engine-calls", "is not repeated once the dedupe window may be over")],

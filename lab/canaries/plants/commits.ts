@@ -198,8 +198,8 @@ export const COMMITS: readonly Canary[] = [
   {
     id: "asynchronous-accepted",
     what: "start() accepts asynchronous claims with captured handlers",
-    edits: [{ file: "src/core/policy.ts", find: "  checkClaim(operation, of);\n", replace: "" }],
-    caughtBy: [unit("engine-start", "asynchronous claims, for capture and for phases (V7, V8)")],
+    edits: [{ file: "src/core/policy.ts", find: "  checkClaim(operation, of, times);\n", replace: "" }],
+    caughtBy: [unit("engine-start", "asynchronous claims where one that is lost would have a second effect (V7, V8)")],
   },
   {
     id: "retention-unchecked",

@@ -21,6 +21,7 @@ export interface ChargeCode {
   readonly maxDurationMs?: number;
   readonly maxAttempts?: number;
   readonly claimCommit?: "asynchronous";
+  readonly dedupesForMs?: number;
   readonly once?: InstanceTerms;
 }
 
@@ -39,6 +40,7 @@ export function charges(code: ChargeCode): Deploy {
       maxDurationMs: code.maxDurationMs ?? SHORT_RUN_MS,
       maxAttempts: code.maxAttempts ?? 6,
       ...(code.claimCommit === undefined ? {} : { claimCommit: code.claimCommit }),
+      ...(code.dedupesForMs === undefined ? {} : { dedupesForMs: code.dedupesForMs }),
       async run(op) {
         const by = `${process.name}${++runs}`;
         const { payload } = op.input.body as Ask;

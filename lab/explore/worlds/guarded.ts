@@ -14,7 +14,7 @@ import {
 } from "./calls.ts";
 import { refundWorld, UNSETTLED } from "./captures.ts";
 import { client, LEASE_MS, outsideOf, person, waitsForPerson } from "./cast.ts";
-import { CHARGES, charges } from "./charges.ts";
+import { CHARGES, type ChargeCode, charges } from "./charges.ts";
 import { codes, withOperator } from "./operators.ts";
 import { orders } from "./orders.ts";
 import { bookings, bookingWorld } from "./phases.ts";
@@ -25,6 +25,14 @@ import { orderWorld } from "./transactions.ts";
 
 const SOON = { declaredEnd: waitsForPerson, progressWithinMs: 60_000 } as const;
 const ANN_AND_BOB = [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 1 })];
+
+/** Clients go on retrying for longer than the other side dedupes. */
+const losable: ChargeCode = {
+  recover: inWindow,
+  ...NOT_DURABLE,
+  dedupesForMs: 4_000,
+  once: { clientRetryWindowMs: 6_000 },
+};
 
 /** Outside calls: what is sent may land, and who sent it may be gone. */
 const calls: readonly World[] = [
@@ -73,16 +81,12 @@ const calls: readonly World[] = [
       ...SOON,
     },
   ),
-  chargeWorld({ recover: inWindow, ...NOT_DURABLE }, WINDOWED, {
+  chargeWorld(losable, WINDOWED, {
     name: "v7",
     about: "a claim that a crash of the database loses: who finds none believes to be the first; refused at start",
     covers: ["V7"],
     budget: { crashes: 1, ticks: 1 },
-    processes: {
-      D: database(CHARGES),
-      A: charges({ recover: inWindow, ...NOT_DURABLE }),
-      B: charges({ recover: inWindow, ...NOT_DURABLE }),
-    },
+    processes: { D: database(CHARGES), A: charges(losable), B: charges(losable) },
     actors: [...ANN_AND_BOB, LOSING],
   }),
   chargeWorld({ recover: settles }, SETTLING, {

@@ -42,7 +42,7 @@ export const guards: readonly Guard[] = [
     world: "v4",
     guard: "a deduped call is repeated only while the other side's window surely lasts",
     file: "src/engine/call.ts",
-    find: "if (!provenFirst && !windowLasts(call, recover)) return afterWindow(call, recover, generation);",
+    find: "if (mayRepeat && !windowLasts(call, recover)) return afterWindow(call, recover, generation);",
     replace: "",
   },
   {
@@ -64,18 +64,18 @@ export const guards: readonly Guard[] = [
   {
     id: "V7",
     world: "v7",
-    guard: "phases whose claim a crash of the database could lose are refused at start",
+    guard: "where a claim can be lost, a call's window begins as early as its client may have asked first",
     file: "src/core/policy.ts",
-    find: 'if (operation.claimCommit === "asynchronous") {',
-    replace: "if (Date.now() < 0) {",
+    find: 'return commit === "asynchronous" ? clientRetryWindowMs : 0;',
+    replace: 'return commit === "asynchronous" ? clientRetryWindowMs * 0 : 0;',
   },
   {
     id: "V8",
     world: "v8",
     guard: "captured handlers whose claim a crash of the database could lose are refused at start",
     file: "src/core/policy.ts",
-    find: 'if (operation.claimCommit === "asynchronous") {',
-    replace: "if (Date.now() < 0) {",
+    find: "  checkClaim(operation, of, times);\n",
+    replace: "",
   },
   {
     id: "V9",

@@ -6,7 +6,7 @@ import { guardedWorlds } from "./guarded.ts";
 import { operatorWorlds } from "./operators.ts";
 import { phaseWorlds } from "./phases.ts";
 import { retentionWorlds } from "./retention.ts";
-import { rolloutWorlds } from "./rollouts.ts";
+import { lostClaimWorlds, rolloutWorlds } from "./rollouts.ts";
 import { transactionWorlds } from "./transactions.ts";
 
 /** All worlds, in the order of the campaign. */
@@ -20,4 +20,5 @@ export const worlds: readonly World[] = [
   ...deliveryWorlds,
   ...retentionWorlds,
   ...rolloutWorlds,
+  ...lostClaimWorlds,
 ];

@@ -2,7 +2,7 @@ import { COMMON, onceInside } from "../invariants.ts";
 import type { Answer, ClientActor, Deploy, World } from "../world.ts";
 import { cancels, chargeWorld, dedupes, SETTLING, settles } from "./calls.ts";
 import { client, idOf, person, waitsForPerson } from "./cast.ts";
-import { CHARGES, charges } from "./charges.ts";
+import { CHARGES, type ChargeCode, charges } from "./charges.ts";
 import { orders } from "./orders.ts";
 import { bookings } from "./phases.ts";
 import { refunds } from "./refunds.ts";
@@ -38,6 +38,42 @@ export function database(operation: string): Deploy {
 export const LOSING = person("The database", "D", "crash");
 /** How claims are committed where start() allows it. */
 export const NOT_DURABLE = { claimCommit: "asynchronous" } as const;
+
+const LOSES_CLAIMS = { budget: { crashes: 1, ticks: 1, others: { "call late": 1 } }, covers: [] } as const;
+
+/** Two processes whose claims the database may lose, and one that loses them. */
+function losing(code: ChargeCode): Pick<World, "processes" | "actors"> {
+  const losable = { ...NOT_DURABLE, ...code };
+  const actors = [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 1 }), LOSING];
+  return { processes: { D: database(CHARGES), A: charges(losable), B: charges(losable) }, actors };
+}
+
+/** Worlds in which the database loses claims of operations that allow it. */
+export const lostClaimWorlds: readonly World[] = [
+  chargeWorld({ recover: dedupes }, DEDUPING, {
+    name: "lost-claim-dedupes",
+    about:
+      "a claim is lost in a crash of the database, its call has landed: the next one finds the other side deduping",
+    ...LOSES_CLAIMS,
+    ...losing({ recover: dedupes, dedupesForMs: HOUR_MS, once: { clientRetryWindowMs: HOUR_MS / 2 } }),
+  }),
+  chargeWorld(
+    { recover: cancels },
+    {},
+    {
+      name: "lost-claim-cancels",
+      about: "a claim may be lost until its intent is committed, before which nothing is sent; nobody dedupes",
+      ...LOSES_CLAIMS,
+      ...losing({ recover: cancels, dedupesForMs: 0 }),
+    },
+  ),
+  chargeWorld({ recover: settles }, SETTLING, {
+    name: "lost-claim-settles",
+    about: "the same where look-ups are believed after a time",
+    ...LOSES_CLAIMS,
+    ...losing({ recover: settles, dedupesForMs: 0 }),
+  }),
+];
 
 /** Worlds in which two processes run different code. */
 export const rolloutWorlds: readonly World[] = [

@@ -2,6 +2,7 @@ import type { Completion } from "../../core/completion.ts";
 import type { NewEntry, StoredEntry } from "../../core/entry.ts";
 import { OncekeyError } from "../../core/errors.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
+import type { ClaimCommit } from "../../core/store.ts";
 import { lockWait, matched, type Run } from "./committing.ts";
 import type { Driver } from "./driver-port.ts";
 import { isUndone, isUnsupported, ownFailure } from "./errors.ts";
@@ -32,7 +33,7 @@ export interface GroupOptions {
 export interface GroupedStatements {
   read(id: Uint8Array): Promise<StoredEntry | null>;
   /** The entry that this very statement inserted; `null`: there was one. */
-  insertClaim(entry: NewEntry, leaseMs: number): Promise<StoredEntry | null>;
+  insertClaim(entry: NewEntry, leaseMs: number, commit: ClaimCommit): Promise<StoredEntry | null>;
   complete(id: Uint8Array, fence: Uint8Array, completion: Completion): Promise<boolean>;
 }
 
@@ -67,8 +68,8 @@ export function groupLimits(
 export function singleStatements(run: Run): GroupedStatements {
   return {
     read: async (id) => firstEntry(await run("read", [id])),
-    async insertClaim(entry, leaseMs) {
-      return firstEntry(await run("claim", [...entryParameters(entry), leaseMs, lockWait(leaseMs)]));
+    async insertClaim(entry, leaseMs, commit) {
+      return firstEntry(await run("claim", [...entryParameters(entry), leaseMs, lockWait(leaseMs), commit]));
     },
     async complete(id, fence, completion) {
       return matched(await run("complete", [id, fence, ...completionParameters(completion), null]));
@@ -86,7 +87,9 @@ export function groupStatements(single: GroupedStatements, once: Run, limits: Gr
   const complete = grouped(completeGroup(single, once), limits);
   return {
     read,
-    insertClaim: (entry, leaseMs) => insertClaim({ entry, leaseMs }),
+    // One that waits for no disk gains nothing by company, and must not take the wait away from others.
+    insertClaim: (entry, leaseMs, commit) =>
+      commit === "asynchronous" ? single.insertClaim(entry, leaseMs, commit) : insertClaim({ entry, leaseMs }),
     complete: (id, fence, completion) => complete({ id, fence, completion }),
   };
 }
@@ -113,7 +116,7 @@ function readGroup(single: GroupedStatements, once: Run): Groupable<Uint8Array, 
 function claimGroup(single: GroupedStatements, once: Run): Groupable<ClaimMember, StoredEntry | null> {
   return {
     ...failing,
-    alone: ({ entry, leaseMs }) => single.insertClaim(entry, leaseMs),
+    alone: ({ entry, leaseMs }) => single.insertClaim(entry, leaseMs, "synchronous"),
     weigh: claimWeight,
     async together(members) {
       const wait = lockWait(Math.min(...members.map(({ leaseMs }) => leaseMs)), GROUP_LOCK_WAIT_MS);

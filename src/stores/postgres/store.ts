@@ -118,8 +118,8 @@ function claimStatements(
   };
   return {
     read,
-    async claim(entry, leaseMs) {
-      return (await insertClaim(entry, leaseMs)) ?? (await ownRow(entry.id, entry.fence));
+    async claim(entry, leaseMs, commit = "synchronous") {
+      return (await insertClaim(entry, leaseMs, commit)) ?? (await ownRow(entry.id, entry.fence));
     },
     async takeOver(id, seen, fence, leaseMs) {
       const { attempt, state } = seen;
