@@ -69,7 +69,10 @@ describe.each(["phases", "capture"] as const)("groups of %s that 16 processes ra
     await Promise.all(workers.map((worker) => worker.kill()));
     // A connection hands in its statistics when it ends, at the latest.
     await vi.waitUntil(async () => (await connections(url)) === 0, WAIT);
-    const [row] = await query(server.url, `SELECT deadlocks::int FROM pg_stat_database WHERE datname = '${nameOf(url)}'`);
+    const [row] = await query(
+      server.url,
+      `SELECT deadlocks::int FROM pg_stat_database WHERE datname = '${nameOf(url)}'`,
+    );
     expect(row).toEqual({ deadlocks: 0 });
   });
 });

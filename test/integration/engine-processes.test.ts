@@ -93,7 +93,11 @@ describe.each([
       first().go();
       expect(await running).toMatchObject({ kind: "completed" });
       expect(await second().run({ kind, key, amount: 6 })).toMatchObject({ kind: "mismatch" });
-      expect(await third().run({ kind, key })).toEqual({ ...(await running), kind: "replayed", id: expect.any(Number) });
+      expect(await third().run({ kind, key })).toEqual({
+        ...(await running),
+        kind: "replayed",
+        id: expect.any(Number),
+      });
       expect(await effects(url, key)).toMatchObject([{ amount: 5, pid: first().pid }]);
     });
   });

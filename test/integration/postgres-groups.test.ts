@@ -383,7 +383,8 @@ describe("a group's commit", () => {
     expect(at.take()).toEqual(["claim", "claim_group"]);
     await query(at.url, "CREATE TABLE lost (n int)");
     await server.restart("immediate");
-    const found = ({ id }: EntryValues): Promise<unknown> => at.store.read(id).catch(() => found({ id } as EntryValues));
+    const found = ({ id }: EntryValues): Promise<unknown> =>
+      at.store.read(id).catch(() => found({ id } as EntryValues));
     for (const entry of entries) expect(await found(entry)).toMatchObject({ state: "in_progress" });
     const complete = entries.map(
       ({ id, fence }) =>

@@ -77,8 +77,8 @@ export const CLAIMS: readonly Canary[] = [
     edits: [
       {
         file: "src/stores/postgres/group-statements.ts",
-        find: "return row !== undefined && sameDigest(bytes(row, \"fence\"), entry.fence) ? storedEntry(row) : null;",
-        replace: "return row !== undefined && sameDigest(bytes(row, \"id\"), entry.id) ? storedEntry(row) : null;",
+        find: 'return row !== undefined && sameDigest(bytes(row, "fence"), entry.fence) ? storedEntry(row) : null;',
+        replace: 'return row !== undefined && sameDigest(bytes(row, "id"), entry.id) ? storedEntry(row) : null;',
       },
     ],
     caughtBy: [integration("postgres-groups", "of one identity have one winner, the first")],
@@ -104,7 +104,11 @@ export const CLAIMS: readonly Canary[] = [
     id: "group-unordered",
     what: "groups of claims insert their rows in the order in which they were asked for",
     edits: [
-      { file: "sql/statements/claim_group.sql", find: "ORDER BY decode(id_hex, 'hex'), place", replace: "ORDER BY place" },
+      {
+        file: "sql/statements/claim_group.sql",
+        find: "ORDER BY decode(id_hex, 'hex'), place",
+        replace: "ORDER BY place",
+      },
     ],
     caughtBy: [integration("postgres-groups", "never wait for each other in a circle")],
   },
