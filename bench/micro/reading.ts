@@ -38,7 +38,7 @@ export function canonicalForm(spelling: Spelling): Subject {
     against: AGAINST,
     pair(bytes) {
       const body = jsonBody(bytes, spelling);
-      return { work: () => readRequestBody(JSON_TYPE, body).canonical, yardstick: parseAndHash(body) };
+      return { work: () => readRequestBody(JSON_TYPE, body).canonical(), yardstick: parseAndHash(body) };
     },
   };
 }

@@ -12,7 +12,7 @@ import type { Subject } from "./subject.ts";
 
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-const USAGE = "npm run bench:micro -- [--quick] [--rounds 40] [--only NAME,...] [--json FILE]";
+const USAGE = "npm run bench:micro -- [--quick] [--rounds 40] [--only NAME,...] [--bytes 1024,...] [--json FILE]";
 const QUICK_ROUNDS = 9;
 
 /** One line of the result. */
@@ -36,13 +36,13 @@ function rowText({ bytes, ratio, workUs, yardstickUs }: Row): string {
   return `| ${[...cells, fixed(yardstickUs), fixed((workUs * 1_024) / bytes)].join(" | ")} |`;
 }
 
-async function measureSubject(subject: Subject, rounds: number): Promise<Row[]> {
+async function measureSubject(subject: Subject, rounds: number, sizes: readonly number[]): Promise<Row[]> {
   say(`\n${subject.name}: ${subject.what}\nagainst ${subject.against}\n`);
   say(
     "| body bytes | ratio | quartiles | µs | yardstick µs | µs per KiB |\n| ---: | ---: | ---: | ---: | ---: | ---: |",
   );
   const rows: Row[] = [];
-  for (const bytes of subject.sizes ?? SIZES) {
+  for (const bytes of subject.sizes ?? sizes) {
     const row = { name: subject.name, bytes, ...(await interleaved(await subject.pair(bytes), rounds)) };
     say(rowText(row));
     rows.push(row);
@@ -52,10 +52,13 @@ async function measureSubject(subject: Subject, rounds: number): Promise<Row[]> 
 
 async function main(): Promise<number> {
   const option = { type: "string" } as const;
-  const { values } = parseArgs({ options: { quick: { type: "boolean" }, rounds: option, only: option, json: option } });
+  const { values } = parseArgs({
+    options: { quick: { type: "boolean" }, rounds: option, only: option, bytes: option, json: option },
+  });
   const rounds = wholeNumber("--rounds", values.rounds ?? (values.quick === true ? QUICK_ROUNDS : 40));
+  const sizes = values.bytes?.split(",").map((bytes) => wholeNumber("--bytes", bytes)) ?? SIZES;
   const rows: Row[] = [];
-  for (const subject of chosen(values.only)) rows.push(...(await measureSubject(subject, rounds)));
+  for (const subject of chosen(values.only)) rows.push(...(await measureSubject(subject, rounds, sizes)));
   if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify({ rows }, null, 2)}\n`);
   return 0;
 }

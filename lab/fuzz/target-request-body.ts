@@ -72,7 +72,7 @@ async function tryBody(input: Uint8Array): Promise<Verdict> {
   must(decoded !== null && decoded.length <= RULES.limitBytes, "a body beyond its limit");
   if (bytes.length === 0) must(form.kind === "none", "a body that is not there");
   const again = readRequestBody(type === "" ? null : type, decoded);
-  mustEqual(Buffer.from(again.canonical), Buffer.from(form.canonical), "the canonical form without its coding");
+  mustEqual(Buffer.from(again.canonical()), Buffer.from(form.canonical()), "the canonical form without its coding");
   const value = await laterOutcomeOf(REFUSES, async () => form.value());
   return value.kind === "value" ? "accepted" : "refused";
 }

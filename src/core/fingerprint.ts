@@ -1,6 +1,6 @@
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { OncekeyError } from "./errors.ts";
-import { type FramedPart, frame } from "./framing.ts";
+import { type FramedPart, frame, framedDigest } from "./framing.ts";
 
 /**
  * What a retry must match: the request as it travelled (`wire`), its validated input (`input`), or nothing at all
@@ -66,8 +66,11 @@ export function fingerprintRing(secrets: readonly FingerprintSecret[] = []): Fin
     understands: (asked) => asked.version === FINGERPRINT_VERSION && byId.has(asked.secretId),
     fingerprint(asked, parts) {
       const secret = byId.get(asked.secretId) ?? null;
-      const hash = secret === null ? createHash("sha256") : createHmac("sha256", secret);
-      const digest = hash.update(frame(asked.version, [asked.compare, ...parts])).digest();
+      const all = [asked.compare, ...parts];
+      const digest =
+        secret === null
+          ? framedDigest(asked.version, all)
+          : createHmac("sha256", secret).update(frame(asked.version, all)).digest();
       const out = new Uint8Array(FORM_LENGTH + digest.length);
       out.set([asked.version, COMPARE_BYTE[asked.compare], asked.secretId]);
       out.set(digest, FORM_LENGTH);

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { type FramedPart, frame } from "./framing.ts";
+import { type FramedPart, framedDigest } from "./framing.ts";
 import type { Scope } from "./scope.ts";
 
 /** Version of the identity digest's pre-image. Frozen: another layout gets another byte. */
@@ -37,6 +36,5 @@ export function identityOf(
 ): Identity {
   const parts: FramedPart[] = [scope.tenant, scope.client, keySpace === "account" ? null : operation, key];
   if (partition !== null) parts.push(partition);
-  const id = createHash("sha256").update(frame(IDENTITY_VERSION, parts)).digest();
-  return { id, scope, operation, key };
+  return { id: framedDigest(IDENTITY_VERSION, parts), scope, operation, key };
 }

@@ -103,8 +103,12 @@ const NEVER_REPLAYED = new Set([
 
 const isDenied = (name: string): boolean => NEVER_REPLAYED.has(name) || name.startsWith("access-control-");
 
+const DEFAULT_ALLOWLIST: ReadonlySet<string> = new Set(REPLAYED_HEADERS);
+
 /** The allowlist of an operation: the default one and `extra` names. Raises `oncekey_config_invalid` for a denied name. */
 export function headerAllowlist(extra: readonly string[] = []): ReadonlySet<string> {
+  // Asked for with each completion, and nearly no operation adds to it.
+  if (extra.length === 0) return DEFAULT_ALLOWLIST;
   const names = extra.map((name) => name.toLowerCase());
   const denied = names.find(isDenied);
   if (denied !== undefined) {

@@ -38,7 +38,7 @@ export function wireParts(form: WireForm): FramedPart[] {
     canonicalPairs(canonicalQuery(form.query, form.omitQuery)),
     form.body.kind,
     form.body.mediaType,
-    form.body.canonical,
+    form.body.canonical(),
     canonicalHeaders(form.headers),
   ];
 }

@@ -45,7 +45,7 @@ export async function readExchangeBody(exchange: Exchange, rules: BodyRules): Pr
   const bytes = read.bytes.length === 0 ? read.bytes : await decoded(contentEncoding, read.bytes, rules.limitBytes);
   if (bytes.length > 0) checkAccepted(contentType, rules.accepts);
   const form = readRequestBody(contentType, bytes, { fractions: rules.fractions });
-  if (rules.ordinaryNumbers && form.kind === "json") checkNumbers(form);
+  if (rules.ordinaryNumbers && form.kind === "json" && !form.ordinaryNumbers) checkNumbers(form);
   return { form, wire: read.bytes, bytes, contentType, contentEncoding };
 }
 

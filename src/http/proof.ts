@@ -3,7 +3,7 @@ import { type Compare, type FingerprintForm, type RequestProof, uncomparedConten
 import type { FramedPart } from "../core/framing.ts";
 import { type RawInput, validateInput } from "../core/input.ts";
 import type { HeaderLine } from "../core/outcome.ts";
-import { inputParts, wireDigestParts, wireParts } from "../core/request-form.ts";
+import { canonicalPath, inputParts, wireDigestParts, wireParts } from "../core/request-form.ts";
 import type { Operation } from "../engine/operation.ts";
 import type { ReadBody } from "./body.ts";
 import type { Exchange } from "./exchange.ts";
@@ -31,28 +31,50 @@ export function readRequest(
   const { compare } = operation.rules;
   const name = operation.identityName;
   const { path, pairs } = splitTarget(exchange.target);
+  canonicalPath(path);
   const headers = chosenHeaders(exchange, definition.fingerprintHeaders ?? []);
-  const wire = wireParts({
-    method: exchange.method,
-    operation: name,
-    path,
-    query: pairs,
-    omitQuery: definition.ignoreQuery ?? [],
-    body: body.form,
-    headers,
-  });
+  const wire = lazily(() =>
+    wireParts({
+      method: exchange.method,
+      operation: name,
+      path,
+      query: pairs,
+      omitQuery: definition.ignoreQuery ?? [],
+      body: body.form,
+      headers,
+    }),
+  );
   const validate = lazily(() =>
     validateInput(definition.input ?? {}, inputOf(rawInput(exchange, body, pairs)), compare === "input"),
   );
   const parts = async (asked: Compare): Promise<FramedPart[]> =>
-    asked === "input" ? inputParts({ operation: name, ...(await validate()) }) : wire;
+    asked === "input" ? inputParts({ operation: name, ...(await validate()) }) : wire();
   const wireDigest =
     body.wire === null ? null : ring.fingerprint(ring.form("wire"), exactParts(name, exchange, body, headers));
-  const fingerprint = async (form: FingerprintForm) => {
+  const made = async (form: FingerprintForm) => {
     const content = ring.fingerprint(form, await parts(form.compare));
     return form.compare === "none" ? uncomparedContent(ring.fingerprint(form, [name]), content) : content;
   };
+  const fingerprint = perForm(made);
   return { proof: { compare, ring, wireDigest, fingerprint }, input: async () => (await validate()).input };
+}
+
+/**
+ * Makes each fingerprint once. A new request of a transaction asks twice: for what is stored, and for what its lock is called,
+ * which are the same where there are no secrets.
+ */
+function perForm(make: (form: FingerprintForm) => Promise<Uint8Array>): (form: FingerprintForm) => Promise<Uint8Array> {
+  const known: { readonly form: FingerprintForm; readonly made: Promise<Uint8Array> }[] = [];
+  return (form) => {
+    const { version, compare, secretId } = form;
+    const found = known.find(
+      (one) => one.form.compare === compare && one.form.secretId === secretId && one.form.version === version,
+    );
+    if (found !== undefined) return found.made;
+    const made = make(form);
+    known.push({ form, made });
+    return made;
+  };
 }
 
 function exactParts(

@@ -197,7 +197,7 @@ describe("a multipart body", () => {
     const parts = [part('form-data; name="a"', "1"), part('form-data; name="b"; filename="f"', "2")];
     const one = read("multipart/form-data; boundary=XX", multipart("XX", ...parts));
     const other = read('multipart/form-data; boundary="Y Y"', `preamble\r\n${multipart("Y Y", ...parts)}epilogue`);
-    assert.deepEqual(other.canonical, one.canonical);
+    assert.deepEqual(other.canonical(), one.canonical());
     expect(other.mediaType).toBe(one.mediaType);
   });
 
@@ -212,7 +212,7 @@ describe("a multipart body", () => {
       readParts(part('form-data; name="a"', "1"), part('form-data; name="b"', "2")),
       readParts(part('form-data; name="b"', "2"), part('form-data; name="a"', "1")),
     ];
-    expect(new Set(bodies.map(({ canonical }) => Buffer.from(canonical).toString("hex"))).size).toBe(bodies.length);
+    expect(new Set(bodies.map(({ canonical }) => Buffer.from(canonical()).toString("hex"))).size).toBe(bodies.length);
   });
 
   it("takes an empty field and no fields at all", () => {
@@ -289,7 +289,8 @@ describe("reading a request body", () => {
   });
 
   it("may ignore the order of a form's names, never that of one name", () => {
-    const sorted = (text: string) => Buffer.from(read(FORM, text, { formOrder: "by_name" }).canonical).toString("hex");
+    const sorted = (text: string) =>
+      Buffer.from(read(FORM, text, { formOrder: "by_name" }).canonical()).toString("hex");
     expect(sorted("b=2&a=1")).toBe(sorted("a=1&b=2"));
     expect(sorted("a=2&a=1")).not.toBe(sorted("a=1&a=2"));
     expect(read(FORM, "b=2&a=1", { formOrder: "by_name" }).value()).toEqual({ a: "1", b: "2" });
@@ -300,7 +301,7 @@ describe("a body that the framework parsed", () => {
   it("compares like the JSON it came from", () => {
     const text = '{"b":[1.50,"é"],"a":null}';
     const parsed = parsedRequestBody("application/json", JSON.parse(text));
-    assert.deepEqual(parsed.canonical, read("application/json", text).canonical);
+    assert.deepEqual(parsed.canonical(), read("application/json", text).canonical());
     expect(parsed.kind).toBe("json");
     expect(parsedRequestBody("application/json", undefined).kind).toBe("none");
     expect(parsedRequestBody("application/json", null).kind).toBe("json");

@@ -1,7 +1,7 @@
-import { canonicalJson, canonicalValue, unsafeNumberPath } from "../json/canonical.ts";
-import { parseJson } from "../json/parse.ts";
+import { canonicalValue, unsafeNumberPath } from "../json/canonical.ts";
+import { readJson } from "../json/read.ts";
 import type { JsonLimits } from "../json/scanner.ts";
-import { type JsonValueOptions, jsonValue } from "../json/value.ts";
+import type { JsonValueOptions } from "../json/value.ts";
 import {
   type BodyKind,
   bodyKindOf,
@@ -19,13 +19,15 @@ export interface RequestBody {
   readonly kind: BodyKind;
   /** The media type as compared, or `null` (no body, or no type given). */
   readonly mediaType: string | null;
-  /** Equal for equal bodies of one kind and type, whatever their spelling. */
-  readonly canonical: Uint8Array;
+  /** Equal for equal bodies of one kind and type, whatever their spelling. Made when it is first asked for: a byte-equal retry is not. */
+  canonical(): Uint8Array;
   /**
    * The value for schema and handler: JSON without loss, a form's fields, a raw body's bytes, `undefined` for none. May
    * raise `idempotency_request_invalid` (a fraction that a number cannot hold, a form name used in two ways).
    */
-  readonly value: () => unknown;
+  value(): unknown;
+  /** JSON that holds no number but those that ordinary numbers hold exactly. `false`: nobody has looked. */
+  readonly ordinaryNumbers: boolean;
 }
 
 /** How bodies are read: limits of each kind, and what a handler gets. */
@@ -34,7 +36,14 @@ export interface ReadBodyOptions extends JsonValueOptions, Partial<JsonLimits & 
   readonly formOrder?: "significant" | "by_name";
 }
 
-const NO_BODY: RequestBody = { kind: "none", mediaType: null, canonical: new Uint8Array(), value: () => undefined };
+const NOTHING = new Uint8Array();
+const NO_BODY: RequestBody = {
+  kind: "none",
+  mediaType: null,
+  canonical: () => NOTHING,
+  value: () => undefined,
+  ordinaryNumbers: false,
+};
 
 /**
  * Reads a body (already decoded from its content coding) into what is compared and what is handed on. No bytes at all are
@@ -53,7 +62,7 @@ export function readRequestBody(
   return { kind, mediaType: comparedType(media, kind), ...readAs(kind, media, bytes, options) };
 }
 
-type Read = Pick<RequestBody, "canonical" | "value">;
+type Read = Pick<RequestBody, "canonical" | "value" | "ordinaryNumbers">;
 
 function readAs(
   kind: Exclude<BodyKind, "none">,
@@ -64,23 +73,22 @@ function readAs(
   if (kind === "json") return readJson(bytes, options);
   if (kind === "form") return readForm(bytes, options);
   if (kind === "multipart" && media !== null) return readMultipart(media, bytes, options);
-  return { canonical: bytes, value: () => bytes };
-}
-
-function readJson(bytes: Uint8Array, options: ReadBodyOptions): Read {
-  const node = parseJson(bytes, options);
-  return { canonical: canonicalJson(node), value: () => jsonValue(node, options) };
+  return { canonical: () => bytes, value: () => bytes, ordinaryNumbers: false };
 }
 
 function readForm(bytes: Uint8Array, options: ReadBodyOptions): Read {
   const pairs = parsePairs(decodeText(bytes, "The form body"), options);
   const ordered = options.formOrder === "by_name" ? sortPairs(pairs) : pairs;
-  return { canonical: canonicalPairs(ordered), value: () => formValue(pairs, options) };
+  return { canonical: () => canonicalPairs(ordered), value: () => formValue(pairs, options), ordinaryNumbers: false };
 }
 
 function readMultipart(media: MediaType, bytes: Uint8Array, options: ReadBodyOptions): Read {
   const parts = parseMultipart(media, bytes, options);
-  return { canonical: canonicalMultipart(parts), value: () => multipartValue(parts, options) };
+  return {
+    canonical: () => canonicalMultipart(parts),
+    value: () => multipartValue(parts, options),
+    ordinaryNumbers: false,
+  };
 }
 
 /** What a route allows of a body that the framework's own parser consumed. */
@@ -104,5 +112,8 @@ export function parsedRequestBody(
   if (unsafe !== null) refuseRequest(`The number at ${unsafe} has more digits than the body's parser keeps`);
   const media = parseContentType(contentType);
   const kind = bodyKindOf(media);
-  return { kind, mediaType: comparedType(media, kind), canonical: canonicalValue(value), value: () => value };
+  // At once: what the parser left may not be comparable, and the handler may change it.
+  const canonical = canonicalValue(value);
+  const mediaType = comparedType(media, kind);
+  return { kind, mediaType, canonical: () => canonical, value: () => value, ordinaryNumbers: false };
 }

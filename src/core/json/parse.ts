@@ -13,7 +13,7 @@ import {
 import { MAX_VALUE_DEPTH } from "./trail.ts";
 
 /** The limits of a JSON body where none are given. */
-const JSON_LIMITS: JsonLimits = { maxDepth: 64, maxDigits: 1_000, maxExponent: 10_000, allowNul: false };
+export const JSON_LIMITS: JsonLimits = { maxDepth: 64, maxDigits: 1_000, maxExponent: 10_000, allowNul: false };
 
 /**
  * Parses a JSON text (strict RFC 8259) without losing what JSON.parse loses: digits of numbers, repeated members. One
@@ -22,7 +22,7 @@ const JSON_LIMITS: JsonLimits = { maxDepth: 64, maxDigits: 1_000, maxExponent: 1
  * allowed), and whatever is beyond the limits. Linear in the length of the text.
  */
 export function parseJson(bytes: Uint8Array, limits: Partial<JsonLimits> = {}): JsonNode {
-  const scanner: Scanner = { text: decodeUtf8(bytes), limits: { ...JSON_LIMITS, ...limits }, at: 0 };
+  const scanner: Scanner = { text: textOf(bytes), limits: { ...JSON_LIMITS, ...limits }, at: 0 };
   // The parser and all that walk its result recurse, so no setting may let a client reach the end of the stack.
   if (!(scanner.limits.maxDepth >= 1 && scanner.limits.maxDepth <= MAX_VALUE_DEPTH)) {
     throw new OncekeyError(
@@ -36,9 +36,13 @@ export function parseJson(bytes: Uint8Array, limits: Partial<JsonLimits> = {}): 
   return node;
 }
 
-function decodeUtf8(bytes: Uint8Array): string {
+// Making one costs as much as decoding a short body; without `stream` it keeps nothing from one text to the next.
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** The text of a JSON body, without a leading BOM. Raises `idempotency_request_invalid` for what is no UTF-8. */
+export function textOf(bytes: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return decoder.decode(bytes);
   } catch {
     return refuse(0, "the body is not valid UTF-8");
   }

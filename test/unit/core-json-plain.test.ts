@@ -1,0 +1,161 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { canonicalJson } from "../../src/core/json/canonical.ts";
+import { parseJson } from "../../src/core/json/parse.ts";
+import { plainJson } from "../../src/core/json/plain.ts";
+import { readJson } from "../../src/core/json/read.ts";
+import type { JsonLimits } from "../../src/core/json/scanner.ts";
+import { jsonValue } from "../../src/core/json/value.ts";
+
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+type Options = Partial<JsonLimits> & { readonly fractions?: "exact" | "nearest" | "text" };
+
+/** What reading a text comes to: the canonical form, and the value or the refusal of making it. */
+function told(read: () => { canonical(): Uint8Array; value(): unknown }): unknown {
+  try {
+    const { canonical, value } = read();
+    return { canonical: decode(canonical()), value: outcomeOf(value), again: outcomeOf(value) };
+  } catch (error) {
+    return String(error);
+  }
+}
+
+function outcomeOf(value: () => unknown): unknown {
+  try {
+    return value();
+  } catch (error) {
+    return String(error);
+  }
+}
+
+const short = (text: string, options: Options = {}) => told(() => readJson(encode(text), options));
+const long = (text: string, options: Options = {}) =>
+  told(() => {
+    const node = parseJson(encode(text), options);
+    return { canonical: () => canonicalJson(node), value: () => jsonValue(node, options) };
+  });
+
+/** Texts in which one thing is not as `JSON.stringify` writes it, each with what a careless short way would make of it. */
+const TRAPS: readonly string[] = [
+  '{"a":1,"a":2}',
+  '{"a":1,"b":2,"a":1}',
+  '{"a":1,"\\u0061":2}',
+  '{"a":{"b":1},"a":{"b":1}}',
+  "9007199254740993",
+  "9007199254740992",
+  "-9007199254740993",
+  "[1e21,1e+21,1e-7,1e-400,1e400]",
+  "1e+21",
+  "123456789012345680000",
+  "1.7976931348623157e+308",
+  "[0.1,0.10,1.0,-0,-0.0,0.30000000000000004,0.1000000000000000055511151231257827]",
+  '"\\ud800"',
+  '"\\ud83d\\ude00"',
+  '"\\u0000"',
+  '"\\/"',
+  '"\\b\\f\\n\\r\\t\\"\\\\"',
+  '"C:\\\\users"',
+  '{"10":1,"9":2}',
+  '{"9":1,"10":2}',
+  '{"1a":1,"a":2}',
+  '{"b":1,"2":2}',
+  '{"__proto__":{"a":1},"a":2}',
+  '{"b":{"__proto__":1},"__proto__":null}',
+  '{"":1," ":2}',
+  '{"é":1,"z":2,"\u{1F600}":3,"\uFFFD":4}',
+  '{"toJSON":1,"constructor":{"prototype":2}}',
+  '\uFEFF{"a":1}',
+  ' { "b" : [ 1 , "x y" , { } , [ ] ] , "a" : "  " } ',
+  '{"a": 1,"b":\t2,\r\n"c":3}',
+  '{"a":"x y","b":"x  y"}',
+  "[1 2]",
+  '{"a":1,}',
+  '{"a"}',
+  "",
+  " ",
+  "nul",
+  "true",
+  "null",
+  '"\u2028\u007f"',
+  "{} {}",
+  "[1]\u00a0",
+  "[".repeat(64) + "]".repeat(64),
+  "[".repeat(65) + "]".repeat(65),
+  "[".repeat(100_000),
+  "[".repeat(50_000) + "]".repeat(50_000),
+];
+
+describe("a body that is read the short way", () => {
+  it.each(TRAPS.map((text) => [text.slice(0, 60), text]))("equals the long way: %s", (_, text) => {
+    expect(short(text)).toEqual(long(text));
+  });
+
+  it("is one that is written as JSON.stringify does, with blanks or without", () => {
+    const text = '{"b":[1,0.5,"x"],"a":null}';
+    for (const given of [text, '{ "b": [1, 0.5, "x"],\n\t"a": null }\r\n']) {
+      expect(plainJson(given, 64)).toEqual({ text, value: { b: [1, 0.5, "x"], a: null }, sorted: false });
+    }
+    expect(plainJson('{"a":{"a":1,"b":[{"c":2}]},"b":3}', 64)?.sorted).toBe(true);
+  });
+
+  it("equals the long way for every value, however it is written, and with every limit", () => {
+    const written = fc
+      .tuple(fc.json({ maxDepth: 5 }), fc.constantFrom(undefined, 1, "\t"))
+      .map(([text, indent]) => (indent === undefined ? text : JSON.stringify(JSON.parse(text), null, indent)));
+    const options = fc.record(
+      {
+        maxDepth: fc.integer({ min: 1, max: 5 }),
+        maxDigits: fc.constantFrom(1, 3, 23, 24, 1_000),
+        maxExponent: fc.constantFrom(1, 323, 324, 10_000),
+        allowNul: fc.boolean(),
+        fractions: fc.constantFrom("exact" as const, "nearest" as const, "text" as const),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(written, options, (text, given) => {
+        expect(short(text, given)).toEqual(long(text, given));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("equals the long way for texts that are spoiled in one place", () => {
+    const tokens = fc.constantFrom(...'{}[]:,"\\u0e+-. \n1a', '"a":1,', "\\ud800", "1e2", "-0", "0.10");
+    fc.assert(
+      fc.property(fc.json(), fc.nat(), fc.nat({ max: 2 }), tokens, (text, place, dropped, token) => {
+        const at = place % (text.length + 1);
+        const spoiled = text.slice(0, at) + token + text.slice(at + dropped);
+        expect(short(spoiled)).toEqual(long(spoiled));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("gives each that asks a value of its own, and none that could change the canonical form", () => {
+    for (const text of ['{"b":{"c":1},"a":2}', '{"a":2,"b":{"c":1}}']) {
+      const body = readJson(encode(text), {});
+      const values = [body.value(), body.value()] as { b: { c: number } }[];
+      for (const value of values) value.b.c = 7;
+      expect(decode(body.canonical())).toBe('{"a":2,"b":{"c":1}}');
+      const later = [body.value(), body.value()] as { b: { c: number } }[];
+      expect(later.map(({ b }) => b.c)).toEqual([1, 1]);
+      expect(later[0]).not.toBe(later[1]);
+    }
+  });
+
+  it("refuses UTF-8 that is none, also after it has refused another one", () => {
+    for (const bytes of [[0x22, 0xff, 0x22], [0xc3], [0x22, 0xc3]]) {
+      expect(() => readJson(Uint8Array.from(bytes), {})).toThrow(/not valid UTF-8/);
+    }
+    expect(readJson(encode('"é"'), {}).value()).toBe("é");
+  });
+
+  it("refuses limits that there are not, as the long way does", () => {
+    for (const maxDepth of [0, 1_001, Number.NaN]) {
+      expect(() => readJson(encode("1"), { maxDepth })).toThrow(/maxDepth must be from 1/);
+    }
+  });
+});
