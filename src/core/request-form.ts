@@ -35,7 +35,7 @@ export function wireParts(form: WireForm): FramedPart[] {
     form.method,
     form.operation,
     canonicalPath(form.path),
-    canonicalPairs(canonicalQuery(form.query, form.omitQuery)),
+    form.query.length === 0 ? NO_QUERY : canonicalPairs(canonicalQuery(form.query, form.omitQuery)),
     form.body.kind,
     form.body.mediaType,
     form.body.canonical(),
@@ -109,6 +109,7 @@ const UNRESERVED = /[0-9A-Za-z\-._~]/;
  * for a malformed percent-encoding.
  */
 export function canonicalPath(path: string): string {
+  if (!path.includes("%")) return path;
   return path.replace(/%(.{0,2})/gs, (_, hex: string) => {
     if (!/^[0-9a-fA-F]{2}$/.test(hex)) refuseRequest("The path holds a malformed percent-encoding");
     const char = String.fromCharCode(Number.parseInt(hex, 16));
@@ -124,8 +125,12 @@ export function canonicalQuery(pairs: readonly Pair[], omit: readonly string[] =
   return sortPairs(pairs.filter(([name]) => !omit.includes(name)));
 }
 
+const NO_QUERY = canonicalPairs([]);
+const NO_HEADERS = frame(HEADERS_VERSION, []);
+
 // Names in lower case and sorted; several lines of one name keep their order (RFC 9110 §5.3).
 function canonicalHeaders(headers: readonly HeaderLine[]): Uint8Array {
+  if (headers.length === 0) return NO_HEADERS;
   const lines = headers.map(([name, value]): Pair => [name.toLowerCase(), value]);
   return frame(HEADERS_VERSION, sortPairs(lines).flat());
 }

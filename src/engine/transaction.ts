@@ -48,9 +48,8 @@ export async function runTransaction(
     context,
     operation,
     request,
-    // The canonical form first: the parsed body can then be handed out as the input, instead of another one.
-    draft: await draftEntry(context, operation, request, { input: null, context: null }),
     input: await request.input(),
+    draft: await draftEntry(context, operation, request, { input: null, context: null }),
     lockDigest: comparedPart(await proof.fingerprint(proof.ring.lockForm(proof.compare))),
   };
   try {

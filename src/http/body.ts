@@ -55,6 +55,7 @@ function joined(lines: readonly string[]): string | null {
 }
 
 async function decoded(coding: string | null, bytes: Uint8Array, limitBytes: number): Promise<Uint8Array> {
+  if (coding === null && bytes.length <= limitBytes) return bytes;
   const result = await decodeContent(coding, bytes, limitBytes);
   switch (result.kind) {
     case "bytes":

@@ -36,8 +36,9 @@ export function addedLines(
   { status, headers }: Pick<AnyOutcome, "status" | "headers">,
   asked: Asked,
 ): HeaderLine[] {
-  const said = new Set(headers.map(([name]) => name.toLowerCase()));
   const lines = profile.headers?.({ kind, status }, asked) ?? [];
+  if (lines.length === 0) return [];
+  const said = new Set(headers.map(([name]) => name.toLowerCase()));
   return lines.filter(([name]) => !said.has(name));
 }
 

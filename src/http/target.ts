@@ -12,7 +12,11 @@ export interface Target {
  * `idempotency_request_invalid` for a malformed query.
  */
 export function splitTarget(target: string): Target {
-  const origin = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
+  // A path alone, as nearly always, has neither.
+  const origin =
+    target.startsWith("/") && !target.includes("#")
+      ? target
+      : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
   const at = origin.indexOf("?");
   const path = at < 0 ? origin : origin.slice(0, at);
   return { path: path === "" ? "/" : path, pairs: at < 0 ? [] : parsePairs(origin.slice(at + 1)) };

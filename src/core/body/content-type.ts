@@ -12,12 +12,16 @@ export interface MediaType {
 
 const TYPE = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+\/[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
+const PLAIN_JSON: MediaType = { type: "application/json", parameters: new Map() };
+
 /**
  * Parses a `Content-Type` value; `null` where the header is absent. Raises `idempotency_request_unsupported` for a
  * malformed one, which is also what two joined header lines look like.
  */
 export function parseContentType(value: string | null): MediaType | null {
   if (value === null) return null;
+  // What nearly every request says, several times a request.
+  if (value === PLAIN_JSON.type) return PLAIN_JSON;
   const parsed = parseParameters(value);
   if (parsed === null || !TYPE.test(parsed.value)) return refuseCoding("The Content-Type header is malformed");
   const parameters = new Map(parsed.parameters);
@@ -60,6 +64,7 @@ const IGNORED: Readonly<Record<Exclude<BodyKind, "none">, readonly string[]>> = 
  */
 export function comparedType(media: MediaType | null, kind: Exclude<BodyKind, "none">): string | null {
   if (media === null) return null;
+  if (media.parameters.size === 0) return media.type;
   const parameters = [...media.parameters].filter(([name]) => !IGNORED[kind].includes(name));
   parameters.sort(([a], [b]) => (a < b ? -1 : 1));
   return [media.type, ...parameters.map(([name, value]) => `;${name}=${JSON.stringify(value)}`)].join("");

@@ -20,7 +20,7 @@ export interface RequestBody {
   /** The media type as compared, or `null` (no body, or no type given). */
   readonly mediaType: string | null;
   /** Equal for equal bodies of one kind and type, whatever their spelling. Made when it is first asked for: a byte-equal retry is not. */
-  canonical(): Uint8Array;
+  canonical(): Uint8Array | string;
   /**
    * The value for schema and handler: JSON without loss, a form's fields, a raw body's bytes, `undefined` for none. May
    * raise `idempotency_request_invalid` (a fraction that a number cannot hold, a form name used in two ways).

@@ -12,7 +12,8 @@ export function canonicalJson(node: JsonNode): Uint8Array {
   return new TextEncoder().encode(canonicalText(node));
 }
 
-function canonicalText(node: JsonNode): string {
+/** The same as text. */
+export function canonicalText(node: JsonNode): string {
   switch (node.kind) {
     case "object": {
       const members = [...node.members].sort(([a], [b]) => (a < b ? -1 : 1));
