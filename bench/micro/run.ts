@@ -9,6 +9,7 @@ import { SIZES } from "./body.ts";
 import { subjects } from "./index.ts";
 import { interleaved, type Measured } from "./interleaved.ts";
 import type { Subject } from "./subject.ts";
+import { measureWaiting, type Waiting } from "./waiting.ts";
 
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -50,6 +51,21 @@ async function measureSubject(subject: Subject, rounds: number, sizes: readonly 
   return rows;
 }
 
+const WAITERS = 10_000;
+const WAITING_SIZES = [200, 1_024, 8_192, 65_536];
+
+async function measureAllWaiting(): Promise<Waiting[]> {
+  say(`\n${WAITERS} duplicates that wait for one running request: heap and buffers of each\n`);
+  say("| body bytes | bytes per waiting duplicate |\n| ---: | ---: |");
+  const all: Waiting[] = [];
+  for (const bytes of WAITING_SIZES) {
+    const waiting = await measureWaiting(bytes, WAITERS);
+    say(`| ${bytes} | ${Math.round(waiting.bytesEach)} |`);
+    all.push(waiting);
+  }
+  return all;
+}
+
 async function main(): Promise<number> {
   const option = { type: "string" } as const;
   const { values } = parseArgs({
@@ -59,7 +75,8 @@ async function main(): Promise<number> {
   const sizes = values.bytes?.split(",").map((bytes) => wholeNumber("--bytes", bytes)) ?? SIZES;
   const rows: Row[] = [];
   for (const subject of chosen(values.only)) rows.push(...(await measureSubject(subject, rounds, sizes)));
-  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify({ rows }, null, 2)}\n`);
+  const waiting = values.only === undefined ? await measureAllWaiting() : [];
+  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify({ rows, waiting }, null, 2)}\n`);
   return 0;
 }
 

@@ -90,6 +90,16 @@ const hex = (id: Uint8Array): string => Buffer.from(id).toString("hex");
 function within(clock: Clock, promise: Promise<AnyResult>, timeoutMs: number): Promise<Joined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(timeoutMs, () => resolve({ kind: "timeout" }));
-    promise.then((result) => resolve({ kind: "result", result }), reject).finally(cancel);
+    // One reaction, not a chain of them: thousands may wait for one run.
+    promise.then(
+      (result) => {
+        cancel();
+        resolve({ kind: "result", result });
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error);
+      },
+    );
   });
 }

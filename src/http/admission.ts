@@ -7,6 +7,7 @@ import { checkScope, type Scope } from "../core/scope.ts";
 import type { Operation } from "../engine/operation.ts";
 import type { OperationRequest } from "../engine/request.ts";
 import type { BindingOptions } from "./binding.ts";
+import type { BodiesInUse } from "./bodies-in-use.ts";
 import { type BodyRules, type ReadBody, readExchangeBody } from "./body.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import { firstSentAtMs } from "./first-sent.ts";
@@ -25,11 +26,14 @@ export interface Bound<Native> {
   /** The dialect's, with what the binding changes of it. */
   readonly keyRule: KeyRule;
   readonly rules: BodyRules;
+  readonly bodies: BodiesInUse;
 }
 
 /** What is known of a request so far, for whatever answer it gets. */
 export interface Asking {
   asked: Asked;
+  /** Called when the request is answered. */
+  leave(): void;
 }
 
 /** What a request is after all that it must pass before its key is looked up. */
@@ -60,7 +64,7 @@ export async function admit<Native>(
     const refusal = await refused(bound, exchange.native, asking.asked);
     return refusal === null ? { kind: "pass" } : { kind: "answer", answer: refusal };
   }
-  const body = await readExchangeBody(exchange, bound.rules);
+  const body = await bodyOf(bound, exchange, asking, fromHead);
   const seen = profileRequest(exchange, body);
   const key = fromHead ?? keyWithin(bound, exchange, seen);
   asking.asked = { ...asking.asked, key };
@@ -69,8 +73,24 @@ export async function admit<Native>(
   const scope = checkScope(await bound.options.scope(exchange.native));
   const refusal = await refused(bound, exchange.native, asking.asked);
   if (refusal !== null) return { kind: "answer", answer: refusal };
-  const request = { ...(await requestOf(bound, exchange, seen, { key, scope, read })), firstSentAtMs: firstSent };
+  const request = await requestOf(bound, exchange, seen, { key, scope, read, firstSentAtMs: firstSent });
   return { kind: "request", request, body, shown: (outcome) => inForm(bound.options, outcome, seen) };
+}
+
+/** The request's body, lent to its duplicates meanwhile. */
+async function bodyOf<Native>(
+  { bodies, rules }: Bound<Native>,
+  exchange: Exchange<Native>,
+  asking: Asking,
+  key: string | null,
+): Promise<ReadBody> {
+  if (key === null) return readExchangeBody(exchange, rules);
+  return readExchangeBody(exchange, rules, {
+    earlier: () => bodies.of(key),
+    read(body) {
+      asking.leave = bodies.lend(key, body);
+    },
+  });
 }
 
 /** The instant that the client says, where late retries are refused. Raises where it is malformed, or has lost its key. */
@@ -102,24 +122,27 @@ interface Readings {
   readonly key: string | null;
   readonly scope: Scope;
   readonly read: ReadRequest;
+  readonly firstSentAtMs: number | undefined;
 }
 
 async function requestOf<Native>(
   { operation, options, profile }: Bound<Native>,
   exchange: Exchange<Native>,
   seen: ProfileRequest,
-  { key, scope, read }: Readings,
+  { key, scope, read, firstSentAtMs }: Readings,
 ): Promise<OperationRequest> {
   const { definition, identityName, rules, engine } = operation;
   const reach = { keySpace: rules.keySpace, partition: profile.partition?.(seen) ?? null };
   return {
     // Without a key nothing can be repeated; a random one lets the operation run once, with all its recovery.
     identity: identityOf(scope, identityName, key ?? randomUUID(), reach),
-    ...read,
+    proof: read.proof,
+    input: read.input,
     context: (await options.context?.(exchange.native)) ?? null,
     correlation: traceParent(exchange.headerLines("traceparent")) ?? requestId(exchange.headerLines("x-request-id")),
     waitMs: Math.min(definition.waitMs ?? engine.settings.waitMs, Math.max(0, exchange.remainingMs?.() ?? Infinity)),
     remainingMs: exchange.remainingMs,
+    firstSentAtMs,
   };
 }
 

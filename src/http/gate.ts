@@ -5,6 +5,7 @@ import type { Operation } from "../engine/operation.ts";
 import type { AnyResult } from "../engine/run-result.ts";
 import { type Admitted, type Asking, admit, type Bound } from "./admission.ts";
 import { type BindingOptions, bodyRules } from "./binding.ts";
+import { bodiesInUse } from "./bodies-in-use.ts";
 import type { BodyRules, ReadBody } from "./body.ts";
 import type { HeadChanges } from "./captured.ts";
 import type { Answer, Exchange } from "./exchange.ts";
@@ -57,7 +58,7 @@ export function bind<Native>(operation: Operation, options: BindingOptions<Nativ
   const keyRule = boundKeyRule(profile.key, options);
   const rules = bodyRules(operation, options);
   operation.engine.bound(operation, { requiresKey: keyRule.required });
-  const bound: Bound<Native> = { operation, options, profile, keyRule, rules };
+  const bound: Bound<Native> = { operation, options, profile, keyRule, rules, bodies: bodiesInUse() };
   return {
     operation,
     rules,
@@ -76,13 +77,15 @@ function formOfCapture({ name }: Operation): OncekeyError {
 // RFC 9110 §9.2.1: nothing to protect, and caches and browsers repeat them at will.
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "QUERY"]);
 
+const nothingLent = () => {};
+
 /** A handled request that has an answer, ours or the handler's. */
 type Answered = Exclude<Handled, { readonly kind: "pass" }>;
 
 async function answer<Native>(bound: Bound<Native>, exchange: Exchange<Native>): Promise<Answer> {
   const { operation, profile } = bound;
   refuseMisuse(operation, exchange.method);
-  const asking: Asking = { asked: askedBy(exchange) };
+  const asking: Asking = { asked: askedBy(exchange), leave: nothingLent };
   const handled = await guarded<Native, Answered>(bound, asking, async () => {
     const admitted = await admit(bound, exchange, asking);
     if (admitted.kind === "pass") throw new Error("Only captured handlers can be passed by.");
@@ -113,7 +116,7 @@ async function capture<Native>(
   handler: HttpHandler,
 ): Promise<Handled> {
   if (SAFE_METHODS.has(exchange.method)) return { kind: "pass" };
-  const asking: Asking = { asked: askedBy(exchange) };
+  const asking: Asking = { asked: askedBy(exchange), leave: nothingLent };
   return guarded<Native, Handled>(bound, asking, async () => {
     const admitted = await admit(bound, exchange, asking);
     return admitted.kind === "request" ? runCaptured(bound, asking, admitted, handler) : admitted;
@@ -158,11 +161,16 @@ async function guarded<Native, T extends Handled>(
   asking: Asking,
   run: () => Promise<T | Answered>,
 ): Promise<T | Answered> {
-  const handled = await run().catch((error: unknown): Answered => {
+  let handled: T | Answered;
+  try {
+    handled = await run();
+  } catch (error) {
     const refusal = errorAnswer(profile, error, asking.asked);
     if (refusal === null) throw error;
-    return { kind: "answer", answer: refusal };
-  });
+    handled = { kind: "answer", answer: refusal };
+  } finally {
+    asking.leave();
+  }
   const lines = retentionLines(operation);
   if (lines.length === 0 || handled.kind === "pass") return handled;
   const headed: Answer = { ...handled.answer, headers: [...handled.answer.headers, ...lines] };
