@@ -25,13 +25,13 @@ export async function memoryGate(change: (operation: Operation) => Operation = (
   return bind<null>(change(operation), { scope });
 }
 
-/** The same operation, over an engine that asks for all that a new request needs, and stores nothing. */
-function withoutStore(operation: Operation): Operation {
+/** The same operation, over an engine that asks for what a new request needs, and stores nothing. */
+function withoutStore(operation: Operation, withInput: boolean): Operation {
   const answer = created("/v1/orders/1", answerOf());
   const execute = async (_: Operation, { proof, input }: OperationRequest): Promise<AnyResult> => {
     await proof.fingerprint(proof.ring.form(proof.compare));
     await proof.fingerprint(proof.ring.lockForm(proof.compare));
-    await input();
+    if (withInput) await input();
     return { kind: "completed", outcome: answer };
   };
   const { engine } = operation;
@@ -39,14 +39,15 @@ function withoutStore(operation: Operation): Operation {
 }
 
 /** Everything of a new request but the store: what the library's processor time is judged by. */
-export function admission(spelling: Spelling): Subject {
+export function admission(spelling: Spelling, withInput = false): Subject {
+  const all = withInput ? "gate, key, fingerprint and the handler's input" : "gate, key and fingerprint";
   return {
-    name: `gate-${spelling}`,
-    what: `gate, key, fingerprint and input of a new request, answer included; no store; ${spelling} JSON`,
+    name: withInput ? `gate-input-${spelling}` : `gate-${spelling}`,
+    what: `${all} of a new request, answer included; no store; ${spelling} JSON`,
     against: "JSON.parse and one SHA-256 of the same body",
     async pair(bytes) {
       const body = jsonBody(bytes, spelling);
-      const gate = await memoryGate(withoutStore);
+      const gate = await memoryGate((operation) => withoutStore(operation, withInput));
       let made = 0;
       return { work: () => gate.answer(exchangeOf(body, `key-${made++}`)), yardstick: parseAndHash(body) };
     },

@@ -11,6 +11,7 @@ export const subjects: readonly Subject[] = [
   fingerprint,
   admission("compact"),
   admission("spaced"),
+  admission("compact", true),
   freshRequest,
   replayedRequest,
   capture,

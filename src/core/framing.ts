@@ -17,17 +17,25 @@ export function frame(version: number, parts: readonly FramedPart[]): Uint8Array
 
 /** SHA-256 over the frame. */
 export function framedDigest(version: number, parts: readonly FramedPart[]): Uint8Array {
-  // In one go: a hash object that is made for one short text costs twice the hashing.
-  return hash("sha256", written(version, parts), "buffer");
+  // In one go, and by way of a string: a hash object, or memory outside of the heap for 32 bytes, costs more than the hashing.
+  const latin1 = hash("sha256", written(version, parts), "binary");
+  const digest = new Uint8Array(DIGEST_LENGTH);
+  for (let at = 0; at < DIGEST_LENGTH; at++) digest[at] = latin1.charCodeAt(at);
+  return digest;
 }
 
-/** The frame in memory that is larger than it, and shared with others: not to be kept. */
+const DIGEST_LENGTH = 32;
+
+/** Frames are written here one after the other, each used before the next; memory of its own for each would be most of its cost. */
+const scratch = Buffer.allocUnsafeSlow(16_384);
+
+/** The frame, in memory that the next one takes. */
 function written(version: number, parts: readonly FramedPart[]): Buffer {
   let most = 1;
   for (const part of parts)
     most += part === null ? 1 : PRESENT + part.length * (typeof part === "string" ? UTF8_BYTES : 1);
   // Text is written where it will stand: encoding each part by itself first costs more than hashing all of them.
-  const out = Buffer.allocUnsafe(most);
+  const out = most <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most);
   out[0] = version;
   let at = 1;
   for (const part of parts) at = writePart(out, at, part);

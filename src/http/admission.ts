@@ -6,11 +6,12 @@ import { type AnyOutcome, takeBytes } from "../core/outcome.ts";
 import { checkScope, type Scope } from "../core/scope.ts";
 import type { Operation } from "../engine/operation.ts";
 import type { OperationRequest } from "../engine/request.ts";
-import type { BindingOptions } from "./binding.ts";
+import type { BindingOptions, RouteForm } from "./binding.ts";
 import type { BodiesInUse } from "./bodies-in-use.ts";
 import { type BodyRules, type ReadBody, readExchangeBody } from "./body.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import { firstSentAtMs } from "./first-sent.ts";
+import { lazily } from "./lazily.ts";
 import type { KeyRule, Profile } from "./profile.ts";
 import { type Asked, type KeyedRequest, type ProfileRequest, profileRequest } from "./profile-request.ts";
 import { type ReadRequest, readRequest } from "./proof.ts";
@@ -42,8 +43,8 @@ export type Admitted =
       readonly kind: "request";
       readonly request: OperationRequest;
       readonly body: ReadBody;
-      /** An outcome in the form of the route. */
-      readonly shown: (outcome: AnyOutcome) => Promise<AnyOutcome>;
+      /** An outcome in the form of the route; absent where that is the operation's own. */
+      readonly shown: ((outcome: AnyOutcome) => Promise<AnyOutcome>) | undefined;
     }
   | { readonly kind: "answer"; readonly answer: Answer }
   /** A captured handler's, without a key where none is needed; its body is unread. */
@@ -65,7 +66,8 @@ export async function admit<Native>(
     return refusal === null ? { kind: "pass" } : { kind: "answer", answer: refusal };
   }
   const body = await bodyOf(bound, exchange, asking, fromHead);
-  const seen = profileRequest(exchange, body);
+  // Few dialects, and only routes with a form of their own, look at it.
+  const seen = lazily(() => profileRequest(exchange, body));
   const key = fromHead ?? keyWithin(bound, exchange, seen);
   asking.asked = { ...asking.asked, key };
   const firstSent = firstSentOf(bound, exchange, key);
@@ -74,7 +76,9 @@ export async function admit<Native>(
   const refusal = await refused(bound, exchange.native, asking.asked);
   if (refusal !== null) return { kind: "answer", answer: refusal };
   const request = await requestOf(bound, exchange, seen, { key, scope, read, firstSentAtMs: firstSent });
-  return { kind: "request", request, body, shown: (outcome) => inForm(bound.options, outcome, seen) };
+  const { form } = bound.options;
+  const shown = form === undefined ? undefined : (outcome: AnyOutcome) => inForm(form, outcome, seen());
+  return { kind: "request", request, body, shown };
 }
 
 /** The request's body, lent to its duplicates meanwhile. */
@@ -113,9 +117,9 @@ function demandOf<Native>({ keyRule, operation }: Bound<Native>) {
   return { rule: keyRule, maxLength: operation.engine.settings.maxKeyLength, required: keyRule.required };
 }
 
-function keyWithin<Native>(bound: Bound<Native>, exchange: Exchange, seen: KeyedRequest): string | null {
+function keyWithin<Native>(bound: Bound<Native>, exchange: Exchange, seen: () => KeyedRequest): string | null {
   if (isIgnored(bound, exchange)) return null;
-  return memberKey(demandOf(bound), seen) ?? bound.keyRule.otherwise?.(seen) ?? null;
+  return memberKey(demandOf(bound), seen()) ?? bound.keyRule.otherwise?.(seen()) ?? null;
 }
 
 interface Readings {
@@ -128,11 +132,11 @@ interface Readings {
 async function requestOf<Native>(
   { operation, options, profile }: Bound<Native>,
   exchange: Exchange<Native>,
-  seen: ProfileRequest,
+  seen: () => ProfileRequest,
   { key, scope, read, firstSentAtMs }: Readings,
 ): Promise<OperationRequest> {
   const { definition, identityName, rules, engine } = operation;
-  const reach = { keySpace: rules.keySpace, partition: profile.partition?.(seen) ?? null };
+  const reach = { keySpace: rules.keySpace, partition: profile.partition?.(seen()) ?? null };
   return {
     // Without a key nothing can be repeated; a random one lets the operation run once, with all its recovery.
     identity: identityOf(scope, identityName, key ?? randomUUID(), reach),
@@ -172,11 +176,10 @@ function withoutMembers(value: unknown, names: readonly string[]): unknown {
 }
 
 async function inForm<Native>(
-  { form }: BindingOptions<Native>,
+  form: RouteForm<Native>,
   outcome: AnyOutcome,
   seen: ProfileRequest,
 ): Promise<AnyOutcome> {
-  if (form === undefined) return outcome;
   const body = await takeBytes(outcome.body);
   const { status, headers, body: formed } = await form.answer({ ...outcome, body }, seen);
   return { status, headers, body: formed };

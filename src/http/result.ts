@@ -71,25 +71,26 @@ const meanings: { readonly [K in Refused["kind"]]: Meaning } = {
   },
 };
 
-/** What a run gave, as an answer in the profile's dialect. `shown`: an outcome in the form of the route. */
+/** What a run gave, as an answer in the profile's dialect. `shown`: an outcome in the form of the route, where that is another. */
 export async function resultAnswer(
   profile: Profile,
   result: AnyResult,
   asked: Asked,
-  shown: (outcome: AnyOutcome) => Promise<AnyOutcome> = async (outcome) => outcome,
+  shown?: (outcome: AnyOutcome) => Promise<AnyOutcome>,
 ): Promise<Answer> {
+  const inForm = (outcome: AnyOutcome) => shown?.(outcome) ?? outcome;
   switch (result.kind) {
     case "not_begun":
-      return freshAnswer(profile, await shown(result.outcome), asked, "not_begun");
+      return freshAnswer(profile, await inForm(result.outcome), asked, "not_begun");
     case "completed":
     case "provisional":
     case "unprotected":
-      return freshAnswer(profile, await shown(result.outcome), asked);
+      return freshAnswer(profile, await inForm(result.outcome), asked);
     case "replayed":
-      return replayAnswer(profile, await shown(result.outcome), asked);
+      return replayAnswer(profile, await inForm(result.outcome), asked);
     case "unknown":
       if (result.provisional !== null && profile.provisional === "replayed") {
-        return replayAnswer(profile, await shown(result.provisional), asked);
+        return replayAnswer(profile, await inForm(result.provisional), asked);
       }
       // An answer that was kept and is not shown: nobody else lets go of its bytes.
       if (result.provisional !== null) void letGo(result.provisional.body);
