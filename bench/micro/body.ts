@@ -34,7 +34,7 @@ function line(index: number): unknown {
   return {
     sku: `SKU-${1_000 + index}`,
     quantity: (index % 7) + 1,
-    price: 19.99 + index,
+    price: Math.round(1_999 + index * 100) / 100,
     gift: index % 2 === 0,
     text: `Größe "${index}"`,
   };

@@ -175,11 +175,7 @@ function withoutMembers(value: unknown, names: readonly string[]): unknown {
   return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
 }
 
-async function inForm<Native>(
-  form: RouteForm<Native>,
-  outcome: AnyOutcome,
-  seen: ProfileRequest,
-): Promise<AnyOutcome> {
+async function inForm<Native>(form: RouteForm<Native>, outcome: AnyOutcome, seen: ProfileRequest): Promise<AnyOutcome> {
   const body = await takeBytes(outcome.body);
   const { status, headers, body: formed } = await form.answer({ ...outcome, body }, seen);
   return { status, headers, body: formed };

@@ -106,7 +106,8 @@ describe("a body that is read the short way", () => {
     const canonical = ['{"b":[1,0.5,"x"],"a":null}', '{"a":null, "b":[1]}', '{"a":{"a":1,"b":[{"c":2}]},"b":3}'];
     expect(canonical.map((text) => plainJson(text, 64)?.unsorted)).toEqual([true, false, false]);
     expect(canonical.map((text) => plainJson(text, 64)?.spaced)).toEqual([false, true, false]);
-    for (const text of ["1.50", "1e3", "-0", '"\\u0041"', '{"a":1,"a":1}', "[[1]]"]) expect(plainJson(text, 1)).toBeNull();
+    for (const text of ["1.50", "1e3", "-0", '"\\u0041"', '{"a":1,"a":1}', "[[1]]"])
+      expect(plainJson(text, 1)).toBeNull();
   });
 
   it("equals the long way for every value, however it is written, and with every limit", () => {

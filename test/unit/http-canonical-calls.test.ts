@@ -16,7 +16,10 @@ beforeEach(() => void vi.clearAllMocks());
 
 /** How often a canonical form was written, and how often a body was read. */
 const calls = () => ({
-  written: [canonical.canonicalText, plain.canonicalPlain].reduce((sum, one) => sum + vi.mocked(one).mock.calls.length, 0),
+  written: [canonical.canonicalText, plain.canonicalPlain].reduce(
+    (sum, one) => sum + vi.mocked(one).mock.calls.length,
+    0,
+  ),
   read: vi.mocked(plain.plainJson).mock.calls.length,
   readExactly: vi.mocked(parse.parseJson).mock.calls.length,
 });
@@ -51,19 +54,22 @@ const replayed = ({ headers }: { readonly headers: readonly (readonly [string, s
   headers.some(([name]) => name === "idempotent-replayed");
 
 // The second text has to be read exactly: an escape.
-it.each(['{"b":1,"a":2}', '{"b":1.0,"a":"\\u00e9"}'])("a byte-equal retry writes no canonical form: %s", async (text) => {
-  const gate = await orders();
-  expect(replayed(await gate.answer(exchange(text)))).toBe(false);
-  expect(calls().written).toBe(1);
-  vi.clearAllMocks();
-  for (let retry = 0; retry < 5; retry++) expect(replayed(await gate.answer(exchange(text)))).toBe(true);
-  expect(calls().written).toBe(0);
-  // Read it is, each time: what cannot be read is refused before anything is looked up.
-  expect(calls().read).toBe(5);
-  // Spelled in another way it has to be compared by what it says.
-  expect(replayed(await gate.answer(exchange(` ${text}`)))).toBe(true);
-  expect(calls().written).toBe(1);
-});
+it.each(['{"b":1,"a":2}', '{"b":1.0,"a":"\\u00e9"}'])(
+  "a byte-equal retry writes no canonical form: %s",
+  async (text) => {
+    const gate = await orders();
+    expect(replayed(await gate.answer(exchange(text)))).toBe(false);
+    expect(calls().written).toBe(1);
+    vi.clearAllMocks();
+    for (let retry = 0; retry < 5; retry++) expect(replayed(await gate.answer(exchange(text)))).toBe(true);
+    expect(calls().written).toBe(0);
+    // Read it is, each time: what cannot be read is refused before anything is looked up.
+    expect(calls().read).toBe(5);
+    // Spelled in another way it has to be compared by what it says.
+    expect(replayed(await gate.answer(exchange(` ${text}`)))).toBe(true);
+    expect(calls().written).toBe(1);
+  },
+);
 
 it("byte-equal duplicates of a running request are not even parsed, and another body with its key is", async () => {
   const finish = openable();
