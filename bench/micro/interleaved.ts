@@ -61,7 +61,7 @@ async function timed(run: () => unknown, count: number): Promise<number> {
 }
 
 /** Quartiles of some values, by the nearest rank. */
-export function quartiles(values: readonly number[]): Quartiles {
+function quartiles(values: readonly number[]): Quartiles {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] as number;
   return { low: at(0.25), median: at(0.5), high: at(0.75) };

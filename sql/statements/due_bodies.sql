@@ -12,4 +12,5 @@ UPDATE oncekey.body AS b
 SET check_at = clock_timestamp() + $2::float8 * interval '1 millisecond'
 FROM due
 WHERE b.pointer = due.pointer
-RETURNING b.pointer;
+-- The time itself, exact: it tells later whether the row is still as it was left here.
+RETURNING b.pointer, extract(epoch FROM b.check_at)::text AS mark;

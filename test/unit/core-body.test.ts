@@ -301,7 +301,10 @@ describe("a body that the framework parsed", () => {
   it("compares like the JSON it came from", () => {
     const text = '{"b":[1.50,"é"],"a":null}';
     const parsed = parsedRequestBody("application/json", JSON.parse(text));
-    assert.deepEqual(Buffer.from(parsed.canonical() as Uint8Array).toString(), read("application/json", text).canonical());
+    assert.deepEqual(
+      Buffer.from(parsed.canonical() as Uint8Array).toString(),
+      read("application/json", text).canonical(),
+    );
     expect(parsed.kind).toBe("json");
     expect(parsedRequestBody("application/json", undefined).kind).toBe("none");
     expect(parsedRequestBody("application/json", null).kind).toBe("json");

@@ -1,7 +1,7 @@
 import type { BodyList } from "../../core/body-store.ts";
 import type { Run } from "./committing.ts";
 import type { SqlRow } from "./driver-port.ts";
-import { text } from "./rows.ts";
+import { boolean, text } from "./rows.ts";
 
 const pointerOf = (row: SqlRow): string => text(row, "pointer");
 
@@ -12,11 +12,14 @@ export function bodyList(run: Run): BodyList {
       await run("note_body", [pointer, entryId, checkInMs]);
     },
     async due(limit, againInMs) {
-      const pointers = (await run("due_bodies", [limit, againInMs])).map(pointerOf);
-      if (pointers.length === 0) return [];
+      const taken = (await run("due_bodies", [limit, againInMs])).map((row) => ({
+        pointer: pointerOf(row),
+        mark: text(row, "mark"),
+      }));
+      if (taken.length === 0) return [];
       // In a snapshot newer than the one in which they were put off.
-      const inUse = new Set((await run("bodies_in_use", [JSON.stringify(pointers)])).map(pointerOf));
-      return pointers.map((pointer) => ({ pointer, inUse: inUse.has(pointer) }));
+      const rows = await run("bodies_in_use", [JSON.stringify(taken)]);
+      return rows.map((row) => ({ pointer: pointerOf(row), inUse: boolean(row, "in_use") }));
     },
     async strike(pointers) {
       for (const pointer of pointers) await run("strike_body", [pointer]);
