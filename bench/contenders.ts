@@ -72,7 +72,7 @@ function openContender(name: string, api: Program<ApiAsk>, url: string): Omit<Op
     usage: () => api.ask<ApiUsage>({ kind: "usage" }),
     async close() {
       await api.ask({ kind: "close" });
-      await api.kill();
+      await api.end();
     },
   };
 }

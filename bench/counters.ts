@@ -50,7 +50,7 @@ export async function count(field: Field, work: CountedWork, requests: number): 
   const counted = await server.counted(from);
   const after = await server.settled();
   await api.ask({ kind: "close" });
-  await api.kill();
+  await api.end();
   const all = requests + WARM_UP;
   return {
     statements: counted.statements / requests,

@@ -47,7 +47,7 @@ async function valuesOf(field: Field, answerBytes: number): Promise<Record<strin
   const { api, port, url } = await startApi(field, "transaction", answerBytes);
   await field.clients.ask({ port, clients: 1, keys: "fresh", requests: 1 });
   await api.ask({ kind: "close" });
-  await api.kill();
+  await api.end();
   const columns = [
     ...["tenant", "client", "operation", "key", "run_kind", "operation_version", "fingerprint", "wire_digest", "fence"],
     ...["seed", "input", "context", "correlation", "state", "status", "outcome", "body_pointer"],

@@ -9,6 +9,8 @@ import { bundle } from "../test/support/bundle.ts";
 export interface Program<Ask> {
   /** Asks, and gives the answer. Raises what the process raised, or that it ended. */
   ask<Answer>(question: Ask): Promise<Answer>;
+  /** Lets it end in order, so that it leaves its processor profile; resolves when it is gone. */
+  end(): Promise<void>;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
 }
@@ -69,6 +71,10 @@ function programOf(child: ChildProcess): Program<object> {
         });
         child.send(question);
       });
+    },
+    async end() {
+      child.disconnect();
+      await gone;
     },
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return;
