@@ -77,12 +77,21 @@ async function main(): Promise<number> {
   const options = readOptions();
   if (options.profileDirectory !== null) await mkdir(options.profileDirectory, { recursive: true });
   const measured = await measureAll(options, say);
-  const figures: Figures = { ...measured, command: `npm run bench -- ${process.argv.slice(2).join(" ")}`.trim() };
+  const figures: Figures = { ...measured, command: commandOf(process.argv.slice(2)) };
   const summary = summaryOf(figures);
   say(JSON.stringify(summary.ratios));
   if (options.json !== null) await writeFile(options.json, `${JSON.stringify(summary, null, 2)}\n`);
   if (options.write) await keep(figures);
   return 0;
+}
+
+/** The command, without the places of files: they are of one machine, and change nothing. */
+function commandOf(given: readonly string[]): string {
+  const isPlace = (name: string | undefined) => name === "--json" || name === "--cpu-prof";
+  const told = given.filter(
+    (name, at) => !isPlace(name) && !isPlace(given[at - 1]) && !/^--(json|cpu-prof)=/.test(name),
+  );
+  return ["npm run bench", ...(told.length === 0 ? [] : ["--", ...told])].join(" ");
 }
 
 async function keep(figures: Figures): Promise<void> {
