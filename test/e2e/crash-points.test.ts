@@ -5,11 +5,11 @@ import { type Lab, openLab, type Program } from "./support/crash-lab.ts";
 import { effectsAtProvider } from "./support/crash-provider.ts";
 import {
   chargeOf,
+  crashOne,
   invoiceOf,
   rowsOf,
   type Submission,
   submit,
-  submitUntilCrash,
   submitUntilFinal,
   tracesOf,
 } from "./support/crash-requests.ts";
@@ -52,11 +52,11 @@ function startHeir(): Promise<Program> {
 }
 
 /** Kills the living API at that point, then asks its successor until the answer is final. */
-async function crashAndRetry(submission: Submission, point: string): Promise<RawAnswer> {
-  await submitUntilCrash(living, submission, point);
+async function crashAndRetry<S extends Submission>(make: (name: string) => S, point: string) {
+  const submission = await crashOne(living, (tried) => make(`${point}-${tried}`), point);
   living = await heir;
   heir = startHeir();
-  return submitUntilFinal(living, submission);
+  return { submission, answer: await submitUntilFinal(living, submission) };
 }
 
 async function expectReplay(first: RawAnswer, submission: Submission): Promise<void> {
@@ -74,8 +74,7 @@ it("every crash point of the lab belongs to a test", async () => {
 
 describe("an invoice whose process is killed", () => {
   it.each(INVOICE_POINTS)("at %s exists once after a retry", async (point) => {
-    const invoice = invoiceOf(`invoice-${point}`);
-    const answer = await crashAndRetry(invoice, point);
+    const { submission: invoice, answer } = await crashAndRetry((name) => invoiceOf(`invoice-${name}`), point);
     expect(answer.status).toBe(201);
     await expectReplay(answer, invoice);
     expect(await rowsOf(lab, "invoices", invoice.key)).toBe(1);
@@ -85,8 +84,7 @@ describe("an invoice whose process is killed", () => {
 
 describe("a charge whose process is killed", () => {
   it.each(CHARGE_POINTS)("at %s is made once after a retry", async (point) => {
-    const charge = chargeOf(`charge-${point}`);
-    const answer = await crashAndRetry(charge, point);
+    const { submission: charge, answer } = await crashAndRetry((name) => chargeOf(`charge-${name}`), point);
     expect(answer.status).toBe(201);
     expect(answer.json().status).toBe("succeeded");
     await expectReplay(answer, charge);

@@ -6,6 +6,7 @@ import { post, type RawAnswer } from "./support/client.ts";
 import { type Lab, openLab, type Program } from "./support/crash-lab.ts";
 import {
   chargeOf,
+  crashOne,
   rowsOf,
   type Submission,
   submit,
@@ -63,9 +64,7 @@ async function untilJudged(api: Program, refund: Submission): Promise<RawAnswer>
 }
 
 async function crashAt(point: string, env: Readonly<Record<string, string>>): Promise<Submission> {
-  const refund = refundOf(`refund-${point}`);
-  await submitUntilCrash(await lab.api(env), refund, point);
-  return refund;
+  return crashOne(await lab.api(env), (tried) => refundOf(`refund-${point}-${tried}`), point);
 }
 
 async function expectMadeOnce(refund: Submission): Promise<RawAnswer> {

@@ -65,8 +65,8 @@ export const CLAIMS: readonly Canary[] = [
     edits: [
       {
         file: "src/stores/postgres/store.ts",
-        find: "return (await insertClaim(entry, leaseMs)) ?? (await ownRow(entry.id, entry.fence));",
-        replace: "return insertClaim(entry, leaseMs);",
+        find: "return (await insertClaim(entry, leaseMs, commit)) ?? (await ownRow(entry.id, entry.fence));",
+        replace: "return insertClaim(entry, leaseMs, commit);",
       },
     ],
     caughtBy: [postgresCase("a claim sent again with the same fence is the same claim")],

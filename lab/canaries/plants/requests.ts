@@ -109,15 +109,15 @@ export const REQUESTS: readonly Canary[] = [
     edits: [
       {
         file: "src/core/framing.ts",
-        find: `    out[at++] = part === null ? 0 : 1;
-    if (part === null) continue;
-    view.setUint32(at, part.length);
-    out.set(part, at + 4);
-    at += 4 + part.length;
+        find: `  out[at] = part === null ? 0 : 1;
+  if (part === null) return at + 1;
+  const start = at + PRESENT;
 `,
-        replace: `    void view;
-    out.set(part ?? [], at);
-    at += part?.length ?? 0;
+        replace: `  if (part === null) return at;
+  if (typeof part === "string") return at + out.write(part, at);
+  out.set(part, at);
+  if (at >= 0) return at + part.length;
+  const start = at;
 `,
       },
     ],
@@ -210,7 +210,7 @@ export const REQUESTS: readonly Canary[] = [
     edits: [
       {
         file: "src/http/body.ts",
-        find: '  if (rules.ordinaryNumbers && form.kind === "json") checkNumbers(form);\n',
+        find: '  if (rules.ordinaryNumbers && form.kind === "json" && !form.ordinaryNumbers) checkNumbers(form);\n',
         replace: "  void checkNumbers;\n",
       },
     ],
