@@ -1,7 +1,7 @@
 import { COMMON, type Expected, onceInside, successHasEffect } from "../invariants.ts";
 import type { Provider, ProviderTerms } from "../outside.ts";
 import type { Invariant, Process, World } from "../world.ts";
-import { client, outsideOf, waitsForPerson, worker } from "./cast.ts";
+import { ANN_AND_BOB_AGAIN, client, outsideOf, waitsForPerson, worker } from "./cast.ts";
 import { type ChargeCode, charges } from "./charges.ts";
 
 /** What a charge must have when it succeeded. */
@@ -135,7 +135,7 @@ export const callWorlds: readonly World[] = [
       "find and a time to settle: the sender sleeps past its lease, or crashes, with its call not sent or under way",
     covers: [],
     budget: { crashes: 1, pauses: 1, ticks: 3, others: { "call late": 1 } },
-    actors: [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 2 })],
+    actors: ANN_AND_BOB_AGAIN,
   }),
   chargeWorld({ recover: settles }, LAGGING, {
     name: "call-settles-lag",

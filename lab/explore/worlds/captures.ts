@@ -1,7 +1,16 @@
 import { COMMON, onceInside, successHasEffect } from "../invariants.ts";
 import type { ProviderTerms } from "../outside.ts";
 import type { Invariant, World } from "../world.ts";
-import { client, LEASE_MS, outsideOf, person, SHORT_RUN_MS, waitsForPerson, worker } from "./cast.ts";
+import {
+  ANN_AND_BOB_AGAIN,
+  client,
+  LEASE_MS,
+  outsideOf,
+  person,
+  SHORT_RUN_MS,
+  waitsForPerson,
+  worker,
+} from "./cast.ts";
 import { withOperator } from "./operators.ts";
 import { REFUNDS, type RefundCode, refunds } from "./refunds.ts";
 
@@ -148,7 +157,7 @@ export const captureWorlds: readonly World[] = [
       about: "its assertion is under way while it sleeps, and another has done the work meanwhile",
       covers: [],
       budget: { pauses: 1, ticks: 2 },
-      actors: [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 2 })],
+      actors: ANN_AND_BOB_AGAIN,
       invariants: [onceInside(), successHasEffect({ phases: ["refund"] }), ...COMMON],
     },
   ),

@@ -38,6 +38,18 @@ export function client(name: string, terms: ClientTerms = {}): ClientActor {
   return { kind: "client", name, request, identity: key, payload, via, attempts };
 }
 
+/** Two that ask for the same, each of a process of its own and once. */
+export const ANN_AND_BOB: readonly ClientActor[] = [
+  client("Ann", { via: ["A"], attempts: 1 }),
+  client("Bob", { via: ["B"], attempts: 1 }),
+];
+
+/** The same, and the second one asks again. */
+export const ANN_AND_BOB_AGAIN: readonly ClientActor[] = [
+  client("Ann", { via: ["A"], attempts: 1 }),
+  client("Bob", { via: ["B"], attempts: 2 }),
+];
+
 /** A worker that a fair continuation keeps at work: a sweeper. */
 export function worker(name: string, on: string, task: string, rounds = 1): WorkerActor {
   return { kind: "worker", name, on, task, rounds, fair: true };

@@ -2,6 +2,7 @@ import { created } from "oncekey";
 import { COMMON, EFFECTS, messagesGoWithRows, onceInside, successHasEffect } from "../invariants.ts";
 import type { Deploy, Invariant, World } from "../world.ts";
 import {
+  ANN_AND_BOB_AGAIN,
   type Ask,
   client,
   direct,
@@ -147,7 +148,7 @@ export const phaseWorlds: readonly World[] = [
       about: "a handler that hangs for ever: its renewals end with its time, and others go on",
       covers: [],
       budget: { ticks: 1, impatience: 1, untilMs: 5_000, others: { hang: 1 } },
-      actors: [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 2 })],
+      actors: ANN_AND_BOB_AGAIN,
       progressWithinMs: 60_000,
     },
   ),

@@ -1,7 +1,7 @@
 import { COMMON, onceInside } from "../invariants.ts";
 import type { Answer, ClientActor, Deploy, World } from "../world.ts";
 import { cancels, chargeWorld, dedupes, SETTLING, settles } from "./calls.ts";
-import { client, idOf, person, waitsForPerson } from "./cast.ts";
+import { ANN_AND_BOB, ANN_AND_BOB_AGAIN, client, idOf, person, waitsForPerson } from "./cast.ts";
 import { CHARGES, type ChargeCode, charges } from "./charges.ts";
 import { orders } from "./orders.ts";
 import { bookings } from "./phases.ts";
@@ -17,7 +17,6 @@ export function leftByOthers(_client: ClientActor, last: Answer | null): string 
 }
 
 /** One at each process. */
-const ONE_EACH = [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 2 })];
 
 /**
  * The database crashes, and has lost the claim of `k`, whose commit was asynchronous. Whatever was committed synchronously
@@ -44,7 +43,7 @@ const LOSES_CLAIMS = { budget: { crashes: 1, ticks: 1, others: { "call late": 1 
 /** Two processes whose claims the database may lose, and one that loses them. */
 function losing(code: ChargeCode): Pick<World, "processes" | "actors"> {
   const losable = { ...NOT_DURABLE, ...code };
-  const actors = [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 1 }), LOSING];
+  const actors = [...ANN_AND_BOB, LOSING];
   return { processes: { D: database(CHARGES), A: charges(losable), B: charges(losable) }, actors };
 }
 
@@ -83,7 +82,7 @@ export const rolloutWorlds: readonly World[] = [
     covers: [],
     budget: { ticks: 1, crashes: 1 },
     processes: { A: orders({ lookUp: "skip" }), B: bookings() },
-    actors: ONE_EACH,
+    actors: ANN_AND_BOB_AGAIN,
     invariants: [onceInside(), ...COMMON],
     declaredEnd: leftByOthers,
     progressWithinMs: 60_000,

@@ -1,6 +1,6 @@
 import { COMMON, messagesGoWithRows, onceInside, successHasEffect } from "../invariants.ts";
 import type { Invariant, World } from "../world.ts";
-import { client, worker } from "./cast.ts";
+import { ANN_AND_BOB, client, worker } from "./cast.ts";
 import { type OrderCode, orders } from "./orders.ts";
 
 const RULES: readonly Invariant[] = [onceInside(), successHasEffect({ phases: ["transaction"] }), ...COMMON];
@@ -78,7 +78,7 @@ export const transactionWorlds: readonly World[] = [
       covers: [],
       budget: { crashes: 1, ticks: 1 },
       processes: { A: orders({ once: { waitMs: 100 } }), B: orders({ once: { waitMs: 100 } }) },
-      actors: [client("Ann", { via: ["A"], attempts: 1 }), client("Bob", { via: ["B"], attempts: 1 })],
+      actors: ANN_AND_BOB,
     },
   ),
   orderWorld(
