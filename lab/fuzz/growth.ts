@@ -8,16 +8,18 @@ export interface Growth {
   readonly family: string;
   /** Largest factor of the counted work at a doubling; 2 is linear, 4 quadratic. 0: too little to tell. */
   readonly work: number;
-  /** Factor of the time between a size and eight times that: 8 is linear, 64 quadratic. 0: too little to tell. */
+  /** Largest factor of the time between a size and eight times that: 8 is linear, 64 quadratic. 0: too little to tell. */
   readonly time: number;
   /** The largest size that was measured, in bytes, and the processor's time for it, in milliseconds. */
   readonly size: number;
   readonly tookMs: number;
 }
 
-const FIRST_SIZE = 4_096;
-const DOUBLINGS = 6;
-/** Once a size takes this long, no larger one is tried. */
+const FIRST_SIZE = 1_024;
+const DOUBLINGS = 8;
+/** So many doublings lie between two sizes whose times are compared. */
+const APART = 3;
+/** Once a size takes this long, no larger one is tried: but for what a comparison needs, or slow machines would see nothing. */
 const ENOUGH_MS = 250;
 const TIMED = 3;
 /** Sorting makes it a little more than 2. */
@@ -28,6 +30,8 @@ const MOST_TIME = 32;
 const TELLING_MS = 100;
 /** Less work than this was a refusal at once. */
 const TELLING_WORK = 2_000;
+/** Below this, in bytes, what an input costs besides its size makes the counted work grow by steps. */
+const WORK_FROM_SIZE = 4_096;
 
 interface Measured {
   readonly size: number;
@@ -36,7 +40,7 @@ interface Measured {
 }
 
 /**
- * Measures a family from 4 KiB up to 256 KiB: blocks as the engine counts them, which no clock disturbs, and the shortest of
+ * Measures a family from 1 KiB up to 256 KiB: blocks as the engine counts them, which no clock disturbs, and the shortest of
  * three times of the processor, for what the engine does without counting (regular expressions, searching, sorting).
  * `before` is called before each size.
  */
@@ -47,22 +51,32 @@ export function measureGrowth(
   before: (size: number) => void = () => {},
 ): Growth {
   const all: Measured[] = [];
-  for (let doubling = 0; doubling <= DOUBLINGS && (all.at(-1)?.tookMs ?? 0) < ENOUGH_MS; doubling++) {
+  const enough = (): boolean => all.length > APART && (all.at(-1)?.tookMs ?? 0) >= ENOUGH_MS;
+  for (let doubling = 0; doubling <= DOUBLINGS && !enough(); doubling++) {
     const size = FIRST_SIZE << doubling;
     before(size);
     const input = family.make(size);
     all.push({ size, work: workOf(target, input, coverage), tookMs: fastestMs(target, input) });
   }
   const last = all.at(-1) ?? { size: 0, work: 0, tookMs: 0 };
-  const eighth = all.at(-4);
-  const factors = all
-    .slice(1)
-    .map(({ work }, at) => (work > TELLING_WORK ? work / Math.max(1, all[at]?.work ?? 1) : 0));
   return {
     ...{ target: target.name, family: family.name, size: last.size, tookMs: last.tookMs },
-    work: Math.max(0, ...factors),
-    time: last.tookMs > TELLING_MS && eighth !== undefined ? last.tookMs / Math.max(eighth.tookMs, 0.01) : 0,
+    work: Math.max(0, ...workFactors(all)),
+    time: Math.max(0, ...timeFactors(all)),
   };
+}
+
+function workFactors(all: readonly Measured[]): number[] {
+  const counted = all.filter(({ size }) => size >= WORK_FROM_SIZE);
+  return counted.slice(1).map(({ work }, at) => (work > TELLING_WORK ? work / Math.max(1, counted[at]?.work ?? 1) : 0));
+}
+
+// Of all sizes that tell something: a moment's noise in one of them hides nothing then.
+function timeFactors(all: readonly Measured[]): number[] {
+  return all.slice(APART).map(({ tookMs }, at) => {
+    const eighth = all[at]?.tookMs ?? 0;
+    return tookMs > TELLING_MS ? tookMs / Math.max(eighth, 0.01) : 0;
+  });
 }
 
 /** What is wrong with a growth, or `null`. */
