@@ -31,6 +31,8 @@ const TIMES = { ttl: 20, loop_wait: 2, retry_timeout: 3 };
 /** How far behind the last known position a candidate may be, in bytes. Patroni's default of 1 MiB would hide losses. */
 const MAXIMUM_LAG_BYTES = 67_108_864;
 const ROUTER_PAUSE_MS = 150;
+/** Looks in a row that find nobody leading before the router leads nowhere: HAProxy's `fall`. A busy machine misses one. */
+const ROUTER_FALL = 3;
 const LIMIT_MS = 120_000;
 
 const modeSettings = (mode: Mode) => ({
@@ -97,10 +99,30 @@ function clusterOf(nodes: readonly Node[], router: Router, current: { mode: Mode
 
 const ADMIN = { host: "127.0.0.1", user: "postgres", connectionTimeoutMillis: 2_000 };
 
+/** On a busy machine a node that is up may not take a connection in time: asked again, since nothing was said yet. */
+const CONNECT_LIMIT_MS = 30_000;
+
 async function ask(node: Node, sql: string, database = "postgres"): Promise<Record<string, unknown>[]> {
+  let refused: unknown;
+  const client = await until(`${node.name} to take a connection`, CONNECT_LIMIT_MS, () =>
+    connectTo(node, database).catch((error: unknown) => {
+      refused = error;
+      return null;
+    }),
+  ).catch((late: Error) => {
+    throw new Error(late.message, { cause: refused });
+  });
+  return onceAsked(client, sql);
+}
+
+async function connectTo(node: Node, database: string): Promise<pg.Client> {
   const client = new pg.Client({ ...ADMIN, database, port: node.port });
   client.on("error", () => {});
   await client.connect();
+  return client;
+}
+
+async function onceAsked(client: pg.Client, sql: string): Promise<Record<string, unknown>[]> {
   try {
     return (await client.query(sql)).rows;
   } finally {
@@ -109,8 +131,10 @@ async function ask(node: Node, sql: string, database = "postgres"): Promise<Reco
 }
 
 async function isWritable(node: Node): Promise<boolean> {
-  const rows = await ask(node, "SELECT pg_is_in_recovery() AS follows").catch(() => []);
-  return rows[0]?.follows === false;
+  const query = "SELECT pg_is_in_recovery() AS follows";
+  const asked = connectTo(node, "postgres").then((client) => onceAsked(client, query));
+  const [row] = await asked.catch(() => []);
+  return row?.follows === false;
 }
 
 async function isWhole(nodes: readonly Node[], leader: Node, mode: Mode): Promise<boolean> {
@@ -131,17 +155,20 @@ interface Router {
 
 /**
  * Leads connections to the node that says it leads, as HAProxy does with Patroni's health checks: none leads, none is let
- * in; another leads, and all connections to the one before are cut.
+ * in; another leads, and all connections to the one before are cut. Whoever led is believed to until it was missed
+ * {@link ROUTER_FALL} times: one slow answer is no failover.
  */
 async function startRouter(nodes: readonly Node[]): Promise<Router> {
   let led: Node | null = null;
+  let missed = 0;
   let stopped = false;
   const proxy: OutageProxy = await outageProxy(() => led?.port ?? 0);
   proxy.away();
   const look = async () => {
     const leading = await Promise.all(nodes.map((node) => node.leads()));
     const now = nodes[leading.indexOf(true)] ?? null;
-    if (now === led) return;
+    missed = now === null ? missed + 1 : 0;
+    if (now === led || (now === null && missed < ROUTER_FALL)) return;
     led = now;
     if (now === null) proxy.away();
     else proxy.back();

@@ -108,10 +108,17 @@ function wasUnderWay({ attempts, finals }: Action, atMs: number): boolean {
   return sentAtMs <= atMs && (finals[0]?.endedAtMs ?? Infinity) >= atMs;
 }
 
-/** Whether somebody who sent it after the fault was told that it was run: a client still retrying, or who sent it again. */
+/**
+ * Whether somebody who sent it after the fault was told that it was run: a client still retrying, or who sent it again. Who
+ * did not wait for that answer is replayed it.
+ */
 function ranAgain(action: Action, rounds: readonly Round[]): boolean {
   const faultAtMs = rounds.find((round) => lostIn([action], round).length > 0)?.faultAtMs ?? 0;
-  return action.finals.some(({ sentAtMs, replayed }) => sentAtMs > faultAtMs && !replayed);
+  const unheard = action.attempts.filter(({ sentAtMs, status }) => sentAtMs > faultAtMs && status === null);
+  return action.finals.some((final) => {
+    const wasUnheard = unheard.some(({ endedAtMs }) => endedAtMs <= final.sentAtMs);
+    return final.sentAtMs > faultAtMs && (!final.replayed || wasUnheard);
+  });
 }
 
 function halfInvoices({ entries, rows }: Evidence): string[] {

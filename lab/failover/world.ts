@@ -79,8 +79,10 @@ async function listen(server: Server, servers: Server[]): Promise<string> {
 }
 
 async function makeDatabase(cluster: Cluster, database: string): Promise<void> {
-  await cluster.ask(await cluster.leader(), `CREATE DATABASE ${database}`);
-  const pool = new pg.Pool({ connectionString: cluster.urlOf(database), max: 2 });
+  const leader = await cluster.leader();
+  await cluster.ask(leader, `CREATE DATABASE ${database}`);
+  // Past the router, which cuts whatever it leads when Patroni is slow to say who leads.
+  const pool = new pg.Pool({ host: "127.0.0.1", user: "postgres", port: leader.port, database, max: 2 });
   pool.on("error", () => {});
   try {
     await migrate(fromPg(pool));
