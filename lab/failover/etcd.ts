@@ -1,4 +1,5 @@
-import { findProgram, freePort } from "../../test/support/brokers/program.ts";
+import { findProgram } from "../../test/support/brokers/program.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import { until } from "../support/until.ts";
 import type { Host } from "./host.ts";
 

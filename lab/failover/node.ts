@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type OutageProxy, outageProxy } from "../../test/support/brokers/outage-proxy.ts";
-import { findProgram, freePort } from "../../test/support/brokers/program.ts";
+import { findProgram } from "../../test/support/brokers/program.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import { until } from "../support/until.ts";
 import type { Host, Started } from "./host.ts";
 import { familyOf, runs, signal, textOf } from "./processes.ts";

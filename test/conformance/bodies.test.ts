@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CreateBucketCommand, S3 } from "@aws-sdk/client-s3";
@@ -9,6 +8,7 @@ import { fileBodyStore } from "oncekey/bodies/file";
 import { s3BodyStore } from "oncekey/bodies/s3";
 import { type BodyStoreHarness, bodyStoreSuite } from "oncekey/testing";
 import { afterAll, describe, expect, it } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { inChunks, memoryBodies } from "../support/memory-bodies.ts";
 
 const credentials = { accessKeyId: "AKIAEXAMPLE", secretAccessKey: "hush-hush-secret" };
@@ -61,17 +61,6 @@ async function inBucket(): Promise<BodyStoreHarness> {
       for (const one of clients) one.destroy();
     },
   };
-}
-
-/** A port that nobody listens at. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const holder = createServer().once("error", reject);
-    holder.listen(0, "127.0.0.1", () => {
-      const { port } = holder.address() as { port: number };
-      holder.close(() => resolve(port));
-    });
-  });
 }
 
 async function inMemory(): Promise<BodyStoreHarness> {

@@ -1,5 +1,6 @@
 import { connect, createServer } from "node:net";
 import { describe, expect, it } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { atEnd, createDatabase, passTime, query } from "../support/postgres.ts";
 import { cli } from "./support/cli.ts";
 import { entriesOn } from "./support/cli-entries.ts";
@@ -22,7 +23,7 @@ async function lateDatabase(url: string) {
     client.pipe(upstream).pipe(client);
   });
   const listen = (port: number) => new Promise<void>((done) => server.listen(port, "127.0.0.1", done));
-  await listen(0);
+  await listen(await freePort());
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
   await new Promise((done) => server.close(done));

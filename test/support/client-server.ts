@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { freePort } from "./free-port.ts";
 
 /** One request as it came over the wire. */
 export interface Arrived {
@@ -25,7 +26,9 @@ export interface ClientServer {
 }
 
 /** Starts one on a free port, or on the given one. */
-export async function startClientServer(port = 0): Promise<ClientServer> {
+export async function startClientServer(given?: number): Promise<ClientServer> {
+  // Tests close it and open it again: meanwhile no connection may take its port.
+  const port = given ?? (await freePort());
   const arrived: Arrived[] = [];
   let open = 0;
   const server = createServer((request, response) => {

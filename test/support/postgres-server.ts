@@ -11,11 +11,11 @@ import {
   statSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { freePort } from "./free-port.ts";
 import { whenGone } from "./when-gone.ts";
 
 /** A PostgreSQL of the tests' own: loopback only, no password, everything below one temporary directory. */
@@ -87,15 +87,6 @@ function temporaryRoot(owner: Owner): string {
   const root = mkdtempSync(join(reachable ?? tmpdir(), "oncekey-pg-"));
   if (owner.uid !== undefined && owner.gid !== undefined) chownSync(root, owner.uid, owner.gid);
   return root;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((done, fail) => probe.once("error", fail).listen(0, "127.0.0.1", done));
-  const address = probe.address();
-  await new Promise((done) => probe.close(done));
-  if (address === null || typeof address === "string") throw new Error("No free port on loopback.");
-  return address.port;
 }
 
 function initialise(native: string, data: string, owner: Owner): void {

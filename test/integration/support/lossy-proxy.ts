@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from "node:net";
+import { freePort } from "../../support/free-port.ts";
 import { gate } from "../../support/gate.ts";
 
 /**
@@ -65,7 +66,8 @@ export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
     line.server.on("data", (chunk) => (line.losing ? hangUp(line) : pass(line, client, chunk)));
   });
   const listen = (on: number) => new Promise<void>((done) => listener.listen(on, "127.0.0.1", done));
-  await listen(0);
+  // Not any port that the system gives: a connection could take it while the proxy is away.
+  await listen(await freePort());
   const address = listener.address();
   if (address === null || typeof address === "string") throw new Error("The proxy has no port.");
   const hangUpAll = () => lines.forEach(hangUp);

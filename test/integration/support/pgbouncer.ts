@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { findProgram, freePort, serverOwner } from "../../support/brokers/program.ts";
+import { findProgram, serverOwner } from "../../support/brokers/program.ts";
+import { freePort } from "../../support/free-port.ts";
 
 /** A PgBouncer of the test's own, in transaction mode, in front of one server. */
 export interface PgBouncer {

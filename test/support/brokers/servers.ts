@@ -2,7 +2,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { join } from "node:path";
 import { connect } from "amqplib";
-import { type BrokerServer, findProgram, freePort, makeHome, startProgram } from "./program.ts";
+import { freePort } from "../free-port.ts";
+import { type BrokerServer, findProgram, makeHome, startProgram } from "./program.ts";
 
 /** Redis, as Debian's package has it. Bulk strings over 1 MiB are refused, so that a test can send one. */
 export async function startRedis(command: string, more: Readonly<Record<string, string>> = {}): Promise<BrokerServer> {
