@@ -35,7 +35,8 @@ export async function setUp(root: string, run: MutationRun): Promise<void> {
 }
 
 function vitestConfig({ area }: MutationRun): string {
-  const test = { ...includesOf(area), testTimeout: 20_000, pool: "threads", maxWorkers: 1 };
+  // Loading the same modules anew for each test file would be most of a mutant's time.
+  const test = { ...includesOf(area), testTimeout: 20_000, pool: "threads", maxWorkers: 1, isolate: false };
   const conditions = ["oncekey-source"];
   return `export default ${JSON.stringify({ resolve: { conditions }, ssr: { resolve: { conditions } }, test })};\n`;
 }
