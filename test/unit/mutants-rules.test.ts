@@ -1,8 +1,7 @@
-import { ambiguous, found, none, unknown } from "oncekey";
 import { describe, expect, it } from "vitest";
 import { derivedUuid } from "../../src/core/intent.ts";
 import { meaningOf, NOT_BEGUN_STATUSES } from "../../src/core/outcome-policy.ts";
-import { formOf } from "../../src/core/recover.ts";
+import { ambiguous, formOf, found, none, unknown } from "../../src/core/recover.ts";
 import { checkScope } from "../../src/core/scope.ts";
 
 describe("what an answer of a captured handler means", () => {

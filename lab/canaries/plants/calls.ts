@@ -151,7 +151,7 @@ export const CALLS: readonly Canary[] = [
     ],
     caughtBy: [
       unit("engine-calls", "carries another key after a purge"),
-      unit("derived-keys", "differ from their neighbour in each single part"),
+      unit("core-intent", "differ from their neighbour in each single part"),
     ],
   },
   {
@@ -164,7 +164,7 @@ export const CALLS: readonly Canary[] = [
         replace: "const parts = [entry.id, entry.fingerprint, call, String(generation > 0)];",
       },
     ],
-    caughtBy: [unit("derived-keys", "differ from their neighbour in each single part")],
+    caughtBy: [unit("core-intent", "differ from their neighbour in each single part")],
   },
   {
     id: "throw-frees-lease",
