@@ -35,6 +35,25 @@ const EXPLAINED: readonly Explained[] = [
     to: "sequence <= expected",
     why: "equal numbers were accepted a line before",
   },
+  {
+    file: "src/core/framing.ts",
+    from: "at < DIGEST_LENGTH",
+    to: "at <= DIGEST_LENGTH",
+    why: "a byte behind the end of a typed array is not written",
+  },
+  ...["false", "most < scratch.length"].map((to) => ({
+    file: "src/core/framing.ts",
+    from: "most <= scratch.length",
+    to,
+    why: "memory of its own holds the same frame",
+  })),
+  {
+    file: "src/core/framing.ts",
+    on: "UTF8_BYTES",
+    from: 'typeof part === "string"',
+    to: "true",
+    why: "more memory than bytes take holds the same frame",
+  },
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */

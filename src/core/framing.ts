@@ -46,8 +46,13 @@ function writePart(out: Buffer, at: number, part: FramedPart): number {
   out[at] = part === null ? 0 : 1;
   if (part === null) return at + 1;
   const start = at + PRESENT;
-  if (typeof part !== "string") out.set(part, start);
-  const length = typeof part === "string" ? out.write(part, start) : part.length;
+  const length = writeContent(out, start, part);
   out.writeUInt32BE(length, at + 1);
   return start + length;
+}
+
+function writeContent(out: Buffer, at: number, part: string | Uint8Array): number {
+  if (typeof part === "string") return out.write(part, at);
+  out.set(part, at);
+  return part.length;
 }

@@ -40,10 +40,12 @@ function invalid(why: string): ParsedKey & { kind: "invalid" } {
 function trimSpace(line: string): string {
   let start = 0;
   let end = line.length;
-  while (start < end && (line[start] === " " || line[start] === "\t")) start++;
-  while (end > start && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
+  while (isBlank(line[start])) start++;
+  while (isBlank(line[end - 1])) end--;
   return line.slice(start, end);
 }
+
+const isBlank = (char: string | undefined): boolean => char === " " || char === "\t";
 
 function unquote(value: string): string | ReturnType<typeof invalid> {
   const inner = QUOTED.exec(value)?.[1];

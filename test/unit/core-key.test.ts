@@ -10,7 +10,7 @@ const key = (...lines: string[]) => {
 
 describe("the key header", () => {
   it("is the same key quoted and bare", () => {
-    for (const line of ["8e03978e-40d5", '"8e03978e-40d5"', "  8e03978e-40d5\t", ' "8e03978e-40d5" ']) {
+    for (const line of ["8e03978e-40d5", '"8e03978e-40d5"', "  8e03978e-40d5\t", ' "8e03978e-40d5" ', '\t"8e03978e-40d5" \t']) {
       expect(key(line)).toBe("8e03978e-40d5");
     }
     const visible = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
@@ -80,6 +80,20 @@ describe("the key header", () => {
     expect(key("k".repeat(256))).toBe("invalid");
     expect(parseKey(["k".repeat(65)], { maxLength: 64 }).kind).toBe("invalid");
     expect(parseKey(["k".repeat(64)], { maxLength: 64 }).kind).toBe("key");
+  });
+
+  it("is refused with a reason that says which rule it breaks", () => {
+    const why = (...lines: string[]) => {
+      const parsed = parseKey(lines);
+      return parsed.kind === "invalid" ? parsed.why : parsed.kind;
+    };
+    for (const line of ["", " \t ", '""', '"  "']) expect(why(line)).toBe("it is empty");
+    for (const line of ['"a', '"a";x=1', '"']) expect(why(line)).toContain("begins with a quote");
+    for (const line of ['a"', "a\\b"]) expect(why(line)).toContain("a quote or a backslash outside");
+    for (const line of ["a b", "é", "a\0"]) expect(why(line)).toContain("outside ASCII");
+    expect(why("a", "b")).toContain("more than once");
+    expect(why("a,b")).toContain("a comma");
+    expect(why("a".repeat(256))).toBe("it is longer than 255 characters");
   });
 
   it("is never shown by the reason of a refusal", () => {

@@ -1,6 +1,7 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type FramedPart, frame } from "../../src/core/framing.ts";
+import { type FramedPart, frame, framedDigest } from "../../src/core/framing.ts";
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 const textOf = (part: FramedPart) => (part === null ? "none" : hex(Buffer.from(part as Uint8Array)));
@@ -38,5 +39,32 @@ describe("the frame of a list of parts", () => {
     expect(hex(frame(1, ["é", null]))).toBe("0101" + "00000002" + "c3a9" + "00");
     expect(hex(frame(2, []))).toBe("02");
     expect(hex(frame(1, ["é"]))).toBe(hex(frame(1, [new TextEncoder().encode("é")])));
+  });
+
+  it("holds every part whole, however long: bodies that differ far behind are two requests", () => {
+    const framed = (text: string) => {
+      const head = Buffer.alloc(5);
+      head[0] = 1;
+      head.writeUInt32BE(Buffer.byteLength(text), 1);
+      return Buffer.concat([head, Buffer.from(text)]);
+    };
+    // The frame's own memory is taken from 16,384 bytes on; a unit of text takes up to three bytes.
+    for (const unit of ["a", "é", "€", "😀"]) {
+      for (const length of [1, 2_000, 5_458, 8_186, 16_378, 16_379, 16_384, 70_000]) {
+        const text = unit.repeat(length / unit.length);
+        const expected = Buffer.concat([Buffer.of(1), framed("b"), framed(text), framed(text), Buffer.of(0)]);
+        const parts = ["b", text, new TextEncoder().encode(text), null];
+        const what = `${length} of ${unit}`;
+        expect(Buffer.compare(frame(1, parts), expected), what).toBe(0);
+        expect(hex(framedDigest(1, parts)), what).toBe(createHash("sha256").update(expected).digest("hex"));
+      }
+    }
+  });
+
+  it("is the caller's own: the next one changes nothing of it", () => {
+    const first = frame(1, ["first"]);
+    const copy = hex(first);
+    frame(1, ["other"]);
+    expect(hex(first)).toBe(copy);
   });
 });
