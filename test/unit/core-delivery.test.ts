@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { contentId, type Delivery, deliveryDigest, producerDigest, subjectDigest } from "../../src/core/delivery.ts";
+import {
+  authorship,
+  checkDelivery,
+  checkNumbered,
+  checkNumberedBatch,
+  checkSubject,
+  contentId,
+  type Delivery,
+  deliveryDigest,
+  isAuthorship,
+  producerDigest,
+  subjectDigest,
+} from "../../src/core/delivery.ts";
 import { identityOf, type KeySpace } from "../../src/core/identity.ts";
 
 const hex = (digest: Uint8Array) => Buffer.from(digest).toString("hex");
@@ -99,4 +111,108 @@ describe("an id made from the content", () => {
     expect(contentId(new TextEncoder().encode(body))).toBe(contentId(body));
     expect(contentId('{"a": 1}')).not.toBe(contentId(body));
   });
+});
+
+const refusedWith = (message: string) =>
+  expect.objectContaining({ code: "oncekey_delivery_invalid", message: expect.stringContaining(message) });
+
+/** Values that are no part of a delivery, with what is said of each. */
+const wrongParts = (name: string, most: number) =>
+  [
+    ...["", undefined, null, 7, ["a"], "a".repeat(most + 1)].map((part) => [
+      part,
+      `${name} must be text of 1 to ${most}`,
+    ]),
+    ...["a\0", "\0", "\ud800"].map((part) => [part, `${name} must be well-formed text without NUL`]),
+  ] as [never, string][];
+
+describe("a delivery", () => {
+  it("is taken with all of its parts, and without what else was given", () => {
+    const full = { ...delivery, period: "2026-01-05" };
+    expect(checkDelivery({ ...full, more: 1 } as Delivery)).toEqual(full);
+    expect(Object.keys(checkDelivery({ ...delivery, period: undefined } as never))).toEqual(["tenant", "source", "id"]);
+    const longest = { tenant: "t".repeat(255), source: "s".repeat(255), id: "i".repeat(512), period: "p".repeat(255) };
+    expect(checkDelivery(longest)).toEqual(longest);
+  });
+
+  it("is refused where a part could be taken for another, or not be stored", () => {
+    const mosts = { tenant: 255, source: 255, id: 512, period: 255 };
+    for (const [name, most] of Object.entries(mosts)) {
+      for (const [part, message] of wrongParts(name, most)) {
+        if (name === "period" && part === undefined) continue;
+        expect(() => checkDelivery({ ...delivery, [name]: part }), `${name} ${part}`).toThrow(refusedWith(message));
+      }
+    }
+  });
+});
+
+describe("a numbered message", () => {
+  const numbered = { tenant: "acme", source: "meter", producer: "edge-7", epoch: 0n, sequence: 0n };
+  const MOST = 2n ** 63n - 1n;
+
+  it("is taken with numbers from 0 to what their column holds", () => {
+    expect(checkNumbered({ ...numbered, more: 1 } as never)).toEqual(numbered);
+    const highest = { ...numbered, epoch: MOST, sequence: MOST };
+    expect(checkNumbered(highest)).toEqual(highest);
+    for (const name of ["epoch", "sequence"]) {
+      for (const wrong of [-1n, MOST + 1n, 1, "1", undefined]) {
+        expect(() => checkNumbered({ ...numbered, [name]: wrong }), `${name} ${wrong}`).toThrow(
+          refusedWith("epoch and sequence are bigints from 0 to"),
+        );
+      }
+    }
+    for (const name of ["tenant", "source", "producer"]) {
+      for (const [part, message] of wrongParts(name, 255)) {
+        expect(() => checkNumbered({ ...numbered, [name]: part })).toThrow(refusedWith(message));
+      }
+    }
+  });
+
+  it("comes in batches of which the first number and the length are known", () => {
+    const { sequence: _, ...producer } = numbered;
+    const batch = { ...producer, first: 0n, count: 1n };
+    expect(checkNumberedBatch({ ...batch, more: 1 } as never)).toEqual(batch);
+    const longest = { ...batch, first: 2n ** 31n - 1n, count: 100_000_000n };
+    expect(checkNumberedBatch(longest)).toEqual(longest);
+    expect(() => checkNumberedBatch({ ...batch, first: 2n ** 31n })).toThrow(refusedWith("at most 2^31 - 1"));
+    for (const first of [-1n, 1, undefined]) {
+      expect(() => checkNumberedBatch({ ...batch, first: first as bigint })).toThrow(refusedWith("are bigints from 0"));
+    }
+    for (const count of [0n, -1n, 100_000_001n, 1, undefined]) {
+      expect(() => checkNumberedBatch({ ...batch, count: count as bigint })).toThrow(
+        refusedWith("count is a bigint from 1 to 100000000"),
+      );
+    }
+    expect(() => checkNumberedBatch({ ...batch, producer: "" })).toThrow(refusedWith("producer must be"));
+  });
+});
+
+describe("a subject", () => {
+  const subject = { tenant: "acme", source: "stripe", subject: "sub_1" };
+  const MOST = 2n ** 63n - 1n;
+
+  it("moves to a version: a whole number, or a date by its milliseconds", () => {
+    expect(checkSubject(subject, 7)).toEqual({ subject, version: 7n });
+    expect(checkSubject(subject, -7n)).toEqual({ subject, version: -7n });
+    expect(checkSubject(subject, new Date(1_234))).toEqual({ subject, version: 1_234n });
+    for (const version of [MOST, -MOST]) expect(checkSubject(subject, version).version).toBe(version);
+  });
+
+  it("is refused where its name is none, or its version does not fit its column", () => {
+    for (const [part, message] of wrongParts("subject", 255)) {
+      expect(() => checkSubject({ ...subject, subject: part }, 1)).toThrow(refusedWith(message));
+    }
+    const wrong = [MOST + 1n, -MOST - 1n, 0.5, 2 ** 53, Number.NaN, new Date(Number.NaN), "1", undefined];
+    for (const version of wrong) {
+      expect(() => checkSubject(subject, version as number), String(version)).toThrow(refusedWith("a version is"));
+    }
+  });
+});
+
+it("a mark of authorship is told from what a handler gave: its first byte is no version of the value codec", () => {
+  const mark = authorship(Uint8Array.of(9, 8));
+  expect([...mark]).toEqual([0, 9, 8]);
+  expect(isAuthorship(mark)).toBe(true);
+  expect(isAuthorship(Uint8Array.of(1, 9, 8))).toBe(false);
+  expect(isAuthorship(new Uint8Array())).toBe(false);
 });

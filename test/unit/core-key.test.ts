@@ -10,7 +10,13 @@ const key = (...lines: string[]) => {
 
 describe("the key header", () => {
   it("is the same key quoted and bare", () => {
-    for (const line of ["8e03978e-40d5", '"8e03978e-40d5"', "  8e03978e-40d5\t", ' "8e03978e-40d5" ', '\t"8e03978e-40d5" \t']) {
+    for (const line of [
+      "8e03978e-40d5",
+      '"8e03978e-40d5"',
+      "  8e03978e-40d5\t",
+      ' "8e03978e-40d5" ',
+      '\t"8e03978e-40d5" \t',
+    ]) {
       expect(key(line)).toBe("8e03978e-40d5");
     }
     const visible = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
