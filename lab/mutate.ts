@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import { copyTree, type Tree } from "./canaries/tree.ts";
 import { AREAS, type Area } from "./mutation/areas.ts";
 import { explanationOf } from "./mutation/explained.ts";
-import { type MutationReport, percentOf, type Score, scoreOf, survivorLine } from "./mutation/score.ts";
+import { type MutationReport, percentOf, type Score, scoreOf, survivorLine, triedOnly } from "./mutation/score.ts";
 import { type FileScores, figuresOf, keepScores, scoresOf } from "./mutation/scores.ts";
 import { CONFIG, type MutationRun, REPORT, setUp } from "./mutation/setup.ts";
 import { runStryker } from "./mutation/stryker.ts";
@@ -68,7 +68,7 @@ async function mutate(tree: Tree, run: MutationRun): Promise<Ran> {
   await setUp(tree.root, run);
   await runStryker(tree.root, CONFIG);
   const text = await readFile(join(tree.root, REPORT), "utf8");
-  const found = JSON.parse(text) as MutationReport;
+  const found = triedOnly(JSON.parse(text) as MutationReport, run.files);
   for (const line of fileLines(found)) say(line);
   return { run, score: scoreOf(found), files: scoresOf(found, new Date().toISOString().slice(0, 10)) };
 }

@@ -54,6 +54,17 @@ const EXPLAINED: readonly Explained[] = [
     to: "true",
     why: "more memory than bytes take holds the same frame",
   },
+  ...[
+    ["version === undefined || secretId === undefined", "false"],
+    ["version === undefined || secretId === undefined", "version === undefined && secretId === undefined"],
+    ["version === undefined", "false"],
+    ["secretId === undefined", "false"],
+  ].map(([from = "", to = ""]) => ({
+    file: "src/core/fingerprint.ts",
+    from,
+    to,
+    why: "asked for the types: a form that lacks one of them is not understood either",
+  })),
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */

@@ -1,3 +1,5 @@
+import { matchesGlob } from "node:path";
+
 /** A mutant as Stryker reports it (mutation testing elements, schema 2), as far as it is used here. */
 interface ReportedMutant {
   readonly mutatorName: string;
@@ -40,9 +42,20 @@ export interface Survivor {
 /** What a run came to. */
 export interface Score {
   readonly killed: number;
+  /** Of the killed: those that never came to an end. Many of them say more of the machine than of the tests. */
+  readonly timedOut: number;
   readonly survivors: readonly Survivor[];
   /** Left alone: text for people, and code that runs once where that was not asked for. */
   readonly ignored: number;
+}
+
+/**
+ * The part of a report that this run made. Stryker also tells what earlier runs found in files that it was not asked for,
+ * beside their source of today, which may be another one.
+ */
+export function triedOnly({ files }: MutationReport, globs: readonly string[]): MutationReport {
+  const tried = Object.entries(files).filter(([file]) => globs.some((glob) => matchesGlob(file, glob)));
+  return { files: Object.fromEntries(tried) };
 }
 
 /** Counts a report's mutants. A time-out is a kill: the broken code never came to an end. */
@@ -55,7 +68,8 @@ export function scoreOf({ files }: MutationReport): Score {
   const survivors = mutants
     .filter(({ mutant: { status } }) => status === "Survived" || status === "NoCoverage")
     .map(({ file, source, mutant }) => survivorOf(file, source, mutant));
-  return { killed: count("Killed", "Timeout"), survivors, ignored: count("Ignored") };
+  const timedOut = count("Timeout");
+  return { killed: count("Killed") + timedOut, timedOut, survivors, ignored: count("Ignored") };
 }
 
 /** Killed of all that were tried, in percent; 100 where none was. */

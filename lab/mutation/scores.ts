@@ -12,6 +12,8 @@ export interface FileScore {
   readonly source: string;
   readonly ranOn: string;
   readonly noticed: number;
+  /** Of the noticed: those that never came to an end. */
+  readonly timedOut: number;
   /** Survivors that mean the same as the original. */
   readonly explained: number;
   /** Survivors that nobody has looked at, a line each. */
@@ -33,11 +35,11 @@ const KEPT = join(repositoryRoot, "lab/mutation/scores.json");
 export function scoresOf({ files }: MutationReport, ranOn: string): FileScores {
   return Object.fromEntries(
     Object.entries(files).map(([file, content]) => {
-      const { killed, survivors, ignored } = scoreOf({ files: { [file]: content } });
+      const { killed, timedOut, survivors, ignored } = scoreOf({ files: { [file]: content } });
       const open = survivors.filter((survivor) => explanationOf(survivor) === null);
       const explained = survivors.length - open.length;
       const source = digestOf(content.source);
-      return [file, { source, ranOn, noticed: killed, explained, open: open.map(survivorLine), ignored }];
+      return [file, { source, ranOn, noticed: killed, timedOut, explained, open: open.map(survivorLine), ignored }];
     }),
   );
 }
@@ -74,6 +76,7 @@ function areaFigures({ name }: Area, scores: FileScores): [string, string | numb
     [`${name}: of them changed since`, changed.length],
     [`${name}: mutants tried`, tried],
     [`${name}: noticed`, noticed],
+    [`${name}: of them by a time-out`, sum((one) => one.timedOut)],
     [`${name}: survived, explained`, explained],
     [`${name}: survived, not explained`, open],
     [`${name}: left alone (text for people, code that runs once)`, sum((one) => one.ignored)],

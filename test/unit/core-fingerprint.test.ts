@@ -61,7 +61,8 @@ describe("a ring of secrets", () => {
   });
 
   it.each([
-    ["an id below 1", [{ id: 0, secret: "a" }]],
+    ["the id of no secret", [{ id: 0, secret: "a" }]],
+    ["an id below it", [{ id: -1, secret: "a" }]],
     ["an id above 255", [{ id: 256, secret: "a" }]],
     ["an id that is no whole number", [{ id: 1.5, secret: "a" }]],
     ["one id twice", [OLD, { id: 1, secret: "other" }]],

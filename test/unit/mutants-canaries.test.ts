@@ -7,7 +7,7 @@ import { staleness } from "../../lab/canaries/mutation.ts";
 import { CANARIES } from "../../lab/canaries/plants/index.ts";
 import { sampled } from "../../lab/canaries/sample.ts";
 import { strykerPlugins } from "../../lab/mutation/prose.ts";
-import { percentOf, scoreOf } from "../../lab/mutation/score.ts";
+import { percentOf, scoreOf, triedOnly } from "../../lab/mutation/score.ts";
 import { repositoryRoot } from "../../scripts/check.ts";
 
 describe("the planted faults", () => {
@@ -96,9 +96,18 @@ describe("the score of mutation testing", () => {
     const score = scoreOf({
       files: { "a.ts": { source, mutants: statuses.map((status) => ({ ...mutant, status })) } },
     });
-    expect(score).toMatchObject({ killed: 2, ignored: 1 });
+    expect(score).toMatchObject({ killed: 2, timedOut: 1, ignored: 1 });
     expect(score.survivors.map(({ isUncovered }) => isUncovered)).toEqual([false, true]);
     expect(percentOf(score)).toBe(50);
+  });
+
+  it("counts the files of this run, and not what earlier runs found in others", () => {
+    const file = { source, mutants: [] };
+    const report = { files: { "src/core/a.ts": file, "src/core/json/b.ts": file, "src/engine/a.ts": file } };
+    const tried = (...globs: string[]) => Object.keys(triedOnly(report, globs).files);
+    expect(tried("src/core/a.ts")).toEqual(["src/core/a.ts"]);
+    expect(tried("src/core/**/*.ts")).toEqual(["src/core/a.ts", "src/core/json/b.ts"]);
+    expect(tried("src/core/c.ts", "src/engine/a.ts")).toEqual(["src/engine/a.ts"]);
   });
 
   it("shows what was replaced by what, in one line", () => {
