@@ -59,8 +59,9 @@ function strykerConfig({ area, files, jobs, statics }: MutationRun) {
     mutate: files,
     ignoreStatic: !statics,
     concurrency: jobs,
-    // On a busy machine a test may take long and come to its end all the same.
-    timeoutMS: 30_000,
+    // On a busy machine a test may take long and come to its end all the same. Half as much again as the tests took by
+    // themselves is added; what loops for ever costs the whole of it.
+    timeoutMS: 10_000,
     incremental: true,
     incrementalFile: join(repositoryRoot, KEPT, `${area.name}.json`),
     reporters: ["json", "progress-append-only"],
