@@ -23,8 +23,12 @@ export function deliveryDigest({ tenant, source, id, period }: Delivery): Uint8A
   return digest(["delivery", tenant, source, period ?? null, id]);
 }
 
-/** An id made from the content, as SQS FIFO does it: SHA-256 of the body in hex. Equal bodies are then one delivery. */
+/**
+ * An id made from the content, as SQS FIFO does it: SHA-256 of the body in hex. Equal bodies are then one delivery. Raises
+ * `oncekey_delivery_invalid` for text with a lone surrogate, whose id would be that of other bodies too.
+ */
 export function contentId(body: Uint8Array | string): string {
+  if (typeof body === "string" && !body.isWellFormed()) throw deliveryInvalid("its text holds a lone surrogate");
   return createHash("sha256").update(body).digest("hex");
 }
 

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { OncekeyError } from "./errors.ts";
 
 /** One part of a digest's pre-image. `null` (absent) differs from every present part, the empty one included. */
 export type FramedPart = string | Uint8Array | null;
@@ -9,13 +10,14 @@ const UTF8_BYTES = 3;
 
 /**
  * The pre-image of every digest in Oncekey: a version byte, then each part as a presence byte and, where present, its
- * length (32 bits, big endian) and bytes. Injective: two different lists of parts never give the same bytes.
+ * length (32 bits, big endian) and bytes. Injective: two different lists of parts never give the same bytes. So it raises
+ * `oncekey_value_unsupported` for text with a lone surrogate: UTF-8 has none, and all such texts would have the same bytes.
  */
 export function frame(version: number, parts: readonly FramedPart[]): Uint8Array {
   return new Uint8Array(written(version, parts));
 }
 
-/** SHA-256 over the frame. */
+/** SHA-256 over the frame. Raises as {@link frame}. */
 export function framedDigest(version: number, parts: readonly FramedPart[]): Uint8Array {
   // In one go, and by way of a string: a hash object, or memory outside of the heap for 32 bytes, costs more than the hashing.
   const latin1 = hash("sha256", written(version, parts), "binary");
@@ -52,7 +54,18 @@ function writePart(out: Buffer, at: number, part: FramedPart): number {
 }
 
 function writeContent(out: Buffer, at: number, part: string | Uint8Array): number {
-  if (typeof part === "string") return out.write(part, at);
-  out.set(part, at);
-  return part.length;
+  if (typeof part !== "string") {
+    out.set(part, at);
+    return part.length;
+  }
+  if (!part.isWellFormed()) throw illFormed();
+  return out.write(part, at);
+}
+
+function illFormed(): OncekeyError {
+  return new OncekeyError(
+    "oncekey_value_unsupported",
+    "A name or an id holds a lone surrogate, such as half of a cut emoji: it would be taken for every other one of that kind. " +
+      "What was committed before is kept. Give well-formed text.",
+  );
 }

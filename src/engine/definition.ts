@@ -160,7 +160,10 @@ export interface PhasesContext<Tx, Input> extends Origin {
   complete(run: (step: PhaseStep<Tx>) => Promise<OperationResponse | Rejection>): Promise<Completed>;
   /** When the operation was first claimed, by the database's clock; the same on every resume. */
   now(): Date;
-  /** A UUID for that name; the same on every resume, another one for every other entry. */
+  /**
+   * A UUID for that name; the same on every resume, another one for every other entry. Raises `oncekey_value_unsupported`
+   * for a name with a lone surrogate.
+   */
   uuid(name: string): string;
 }
 

@@ -111,6 +111,10 @@ describe("an id made from the content", () => {
     expect(contentId(new TextEncoder().encode(body))).toBe(contentId(body));
     expect(contentId('{"a": 1}')).not.toBe(contentId(body));
   });
+
+  it("is refused for text that UTF-8 cannot spell: two bodies would have one id", () => {
+    for (const text of ["\ud800", "a\udc00b"]) expect(() => contentId(text)).toThrow(refusedWith("a lone surrogate"));
+  });
 });
 
 const refusedWith = (message: string) =>

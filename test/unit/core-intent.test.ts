@@ -125,4 +125,13 @@ describe("what else is derived for a call", () => {
   it("is a UUID for a name, frozen: a resume must find the rows of the first run", () => {
     expect(derivedUuid(new Uint8Array(16).fill(7), "invoice")).toBe("6b93d8fb-1cad-8fb6-a510-6166acba7388");
   });
+
+  it("is no UUID for a name that was cut within a character: it would be that of every other such name", () => {
+    const seed = new Uint8Array(16);
+    const cut = (text: string) => `row of ${text}`.slice(0, "row of ".length + 1);
+    expect(cut("😀")).not.toBe(cut("𝄞"));
+    for (const text of ["😀", "𝄞"]) {
+      expect(() => derivedUuid(seed, cut(text))).toThrow(expect.objectContaining({ code: "oncekey_value_unsupported" }));
+    }
+  });
 });

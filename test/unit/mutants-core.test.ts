@@ -61,6 +61,15 @@ describe("the frame of a list of parts", () => {
     }
   });
 
+  it("is refused for text that UTF-8 cannot spell: all such texts would be one", () => {
+    for (const text of ["\ud800", "a\udc00", "\udc00\ud800", `${"a".repeat(20_000)}\ud83d`]) {
+      for (const run of [() => frame(1, ["a", text]), () => framedDigest(1, ["a", text])]) {
+        expect(run).toThrow(expect.objectContaining({ code: "oncekey_value_unsupported" }));
+      }
+    }
+    expect(hex(frame(1, ["\ud83d\ude00"]))).toBe("0101" + "00000004" + "f09f9880");
+  });
+
   it("is the caller's own: the next one changes nothing of it", () => {
     const first = frame(1, ["first"]);
     const copy = hex(first);
