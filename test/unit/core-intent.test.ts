@@ -131,7 +131,9 @@ describe("what else is derived for a call", () => {
     const cut = (text: string) => `row of ${text}`.slice(0, "row of ".length + 1);
     expect(cut("😀")).not.toBe(cut("𝄞"));
     for (const text of ["😀", "𝄞"]) {
-      expect(() => derivedUuid(seed, cut(text))).toThrow(expect.objectContaining({ code: "oncekey_value_unsupported" }));
+      expect(() => derivedUuid(seed, cut(text))).toThrow(
+        expect.objectContaining({ code: "oncekey_value_unsupported" }),
+      );
     }
   });
 });
