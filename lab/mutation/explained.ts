@@ -65,6 +65,37 @@ const EXPLAINED: readonly Explained[] = [
     to,
     why: "asked for the types: a form that lacks one of them is not understood either",
   })),
+  {
+    file: "src/core/json/canonical.ts",
+    from: "a < b",
+    to: "a <= b",
+    why: "names of members are distinct",
+  },
+  {
+    file: "src/core/json/number.ts",
+    from: "value < 0n",
+    to: "value <= 0n",
+    why: "zero has no sign, and no digit that would be cut off",
+  },
+  {
+    file: "src/core/json/number.ts",
+    on: "Math.abs(point - 1)",
+    from: "point > 0",
+    to: "point >= 0",
+    why: "a point at 0 was spelled out two lines before",
+  },
+  ...[
+    ["form.query.length === 0", "false"],
+    ["headers.length === 0", "false"],
+    ['!path.includes("%")', "false"],
+    ['"%"', '""', '!path.includes("%")'],
+  ].map(([from = "", to = "", on = from]) => ({
+    file: "src/core/request-form.ts",
+    on,
+    from,
+    to,
+    why: "a short way, which gives what the long one does",
+  })),
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */

@@ -100,6 +100,8 @@ function withoutEmptyParts(input: unknown): unknown {
   return Object.fromEntries(kept);
 }
 
+/** There are two characters at most. */
+const TWO_DIGITS = /[0-9a-fA-F]{2}/;
 const UNRESERVED = /[0-9A-Za-z\-._~]/;
 
 /**
@@ -111,7 +113,7 @@ const UNRESERVED = /[0-9A-Za-z\-._~]/;
 export function canonicalPath(path: string): string {
   if (!path.includes("%")) return path;
   return path.replace(/%(.{0,2})/gs, (_, hex: string) => {
-    if (!/^[0-9a-fA-F]{2}$/.test(hex)) refuseRequest("The path holds a malformed percent-encoding");
+    if (!TWO_DIGITS.test(hex)) refuseRequest("The path holds a malformed percent-encoding");
     const char = String.fromCharCode(Number.parseInt(hex, 16));
     return UNRESERVED.test(char) ? char : `%${hex.toUpperCase()}`;
   });
@@ -121,8 +123,8 @@ export function canonicalPath(path: string): string {
  * The pairs of a query as they are compared: sorted stably by name, so that the order of repeated names counts and that
  * of different names does not; `x=`, `x` and no `x` stay three things.
  */
-export function canonicalQuery(pairs: readonly Pair[], omit: readonly string[] = []): Pair[] {
-  return sortPairs(pairs.filter(([name]) => !omit.includes(name)));
+export function canonicalQuery(pairs: readonly Pair[], omit?: readonly string[]): Pair[] {
+  return sortPairs(pairs.filter(([name]) => omit?.includes(name) !== true));
 }
 
 const NO_QUERY = canonicalPairs([]);

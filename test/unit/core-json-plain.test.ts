@@ -163,6 +163,23 @@ describe("a body that is read the short way", () => {
     expect(readJson(encode('"é"'), {}).value()).toBe("é");
   });
 
+  it("is taken only where all limits are those of plain texts", () => {
+    const isShort = (text: string, options: Options = {}) => readJson(encode(text), options).ordinaryNumbers;
+    expect(isShort('{"a":[1]}')).toBe(true);
+    expect(isShort('{"a":1e0}')).toBe(false);
+    for (const options of [{ maxDepth: 2 }, { maxDepth: 1_000 }, { maxDigits: 15 }, { fractions: "exact" } as const]) {
+      expect(isShort('{"a":[1]}', options), JSON.stringify(options)).toBe(true);
+    }
+    expect(isShort('[1]', { maxDepth: 1 })).toBe(true);
+    expect(isShort('{"a":[1]}', { fractions: "nearest" })).toBe(true);
+    for (const options of [{ maxDigits: 14 }, { fractions: "text" } as const]) {
+      expect(isShort('{"a":[1]}', options), JSON.stringify(options)).toBe(false);
+    }
+    expect(short("[0.5]", { fractions: "text" })).toMatchObject({ value: ["0.5"] });
+    expect(short("123", { maxDigits: 2 })).toMatch(/too many digits/);
+    expect(short("[[1]]", { maxDepth: 1 })).toMatch(/nested too deeply/);
+  });
+
   it("refuses limits that there are not, as the long way does", () => {
     for (const maxDepth of [0, 1_001, Number.NaN]) {
       expect(() => readJson(encode("1"), { maxDepth })).toThrow(/maxDepth must be from 1/);

@@ -38,6 +38,13 @@ describe("the value of a JSON text", () => {
     ]);
   });
 
+  it("is the nearest number for what was not written for us", () => {
+    const text = "[0.1000000000000000055, 2.50, 1e-400, 123456789012345678.5]";
+    expect(value(text, { fractions: "nearest" })).toEqual([0.1, 2.5, 0, 123456789012345680]);
+    expect(value("9007199254740993", { fractions: "nearest" })).toBe(9007199254740993n);
+    expect(() => value(text, { fractions: "exact" })).toThrow(/more digits/);
+  });
+
   it("does not let a few bytes grow into a huge integer", () => {
     expect(() => value("[1e401]")).toThrow(/\$\[0\] is too large/);
     expect(value("1e400")).toBe(10n ** 400n);
@@ -89,6 +96,16 @@ describe("the canonical form of a value", () => {
     expect(canonical(10n ** 21n)).toBe(canonical(1e21));
     expect(canonical(-0)).toBe(canonical(0));
     expect(canonical(0n)).toBe(canonical(-0));
+    expect(canonical(-(10n ** 21n))).toBe("-1e+21");
+    expect(canonical(-1234567890123456789012n)).toBe("-1.234567890123456789012e+21");
+    expect([canonical(-12n), canonical(0n), canonical(-0)]).toEqual(["-12", "0", "0"]);
+  });
+
+  it("is frozen for what JSON lacks: two dates, or two pieces of bytes, are never one", () => {
+    expect(canonical(new Date(0))).toBe('@"1970-01-01T00:00:00.000Z"');
+    expect(canonical(new Uint8Array([1]))).toBe('#"AQ=="');
+    expect(canonical(undefined)).toBe("undefined");
+    expect(canonical({ b: [undefined], a: new Date(1) })).toBe('{"a":@"1970-01-01T00:00:00.001Z","b":[undefined]}');
   });
 
   it("keeps every two different things apart", () => {
@@ -156,6 +173,13 @@ describe("the canonical form of a value", () => {
 });
 
 describe("the search for unsafe numbers", () => {
+  it("goes as deep as any form can be written, and no deeper", () => {
+    const inside = (levels: number) => JSON.parse(`${"[".repeat(levels)}1e400${"]".repeat(levels)}`) as unknown;
+    expect(unsafeNumberPath(inside(1_000))).toBe(`$${"[0]".repeat(1_000)}`);
+    expect(unsafeNumberPath(inside(1_001))).toBeNull();
+    expect(thrown(() => canonicalValue(inside(1_001)))).toMatchObject({ code: "idempotency_request_invalid" });
+  });
+
   it("finds what an ordinary parser may have changed", () => {
     expect(unsafeNumberPath(JSON.parse('{"a":[1,{"amount":9007199254740993}]}'))).toBe("$.a[1].amount");
     expect(unsafeNumberPath(JSON.parse("[1e400]"))).toBe("$[0]");

@@ -32,7 +32,7 @@ describe("a multipart body", () => {
     }
     const padded = (named("a") + named("b")).replaceAll("--XX\r\n", "--XX \t \r\n");
     expect(partsOf(padded + END).map(({ name }) => name)).toEqual(["a", "b"]);
-    for (const body of ["", "XX", "--X", "pre", named("a"), named("a") + "--XX", named("a") + "--XX-"]) {
+    for (const body of ["", "XX", "--X", "pre", named("a"), `${named("a")}--XX`, `${named("a")}--XX-`]) {
       expect(() => partsOf(body), body).toThrow(invalid);
     }
     for (const wrong of ["--XX\r", "--XX\n", "--XX -", "--XX\rx", "--XXx\r\n", "--XX x\r\n"]) {

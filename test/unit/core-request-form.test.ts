@@ -172,6 +172,13 @@ describe("the path and the query", () => {
     expect(canonicalPath("/%2541")).toBe("/%2541");
   });
 
+  it("leave out nothing where nothing is to be left out", () => {
+    expect(canonicalQuery(parsePairs("b=1&a=2"))).toEqual([
+      ["a", "2"],
+      ["b", "1"],
+    ]);
+  });
+
   it("sort names stably by code unit and leave out the omitted ones", () => {
     expect(canonicalQuery(parsePairs("b=2&a=2&B=1&a=1&é=1&b"), ["B"])).toEqual([
       ["a", "2"],
@@ -195,6 +202,17 @@ describe("the exact form of a request", () => {
   };
   const digest = (form: RawForm) =>
     Buffer.from(ring.fingerprint(ring.form("wire"), wireDigestParts(form))).toString("hex");
+
+  it("has frozen parts: another release must know a retry by them", () => {
+    expect(wireDigestParts({ ...base, contentEncoding: "gzip" })).toEqual([
+      ...["bytes", "POST", "o", "/p?x=1", "application/json", "gzip"],
+      new Uint8Array(Buffer.from("01" + "0100000001" + "76" + "0100000001" + "31", "hex")),
+      encode("{}"),
+    ]);
+    expect(wireDigestParts({ ...base, contentType: null, headers: [] })).toEqual([
+      ...["bytes", "POST", "o", "/p?x=1", null, null, Uint8Array.of(1), encode("{}")],
+    ]);
+  });
 
   it("differs whenever anything differs that a fingerprint may depend on", () => {
     const forms: RawForm[] = [
@@ -233,6 +251,22 @@ describe("the input form of a request", () => {
     expect(new Set(all).size).toBe(all.length);
     expect(digest({ body: 1, query: {}, params: {} })).toBe(digest({ body: 1 }));
     expect(digest({ query: 2, body: 1n })).toBe(digest({ body: 1, query: 2, params: undefined }));
+  });
+
+  it("has frozen parts: another release must know a retry by them", () => {
+    expect(inputParts({ operation: "o", input: { body: { b: 1, a: [] } } })).toEqual([
+      ...["input", "o", encode('{"body":{"a":[],"b":1}}'), null],
+    ]);
+    expect(inputParts({ operation: "o", input: { body: {}, params: {}, query: null }, dropped: { body: 1 } })).toEqual([
+      ...["input", "o", encode('{"body":{},"query":null}'), encode('{"body":1}')],
+    ]);
+  });
+
+  it("leaves out empty parts, but no body and nothing of what is no object of parts", () => {
+    const form = (input: unknown) => Buffer.from(inputParts({ operation: "o", input })[2] as Uint8Array).toString();
+    expect(form({ body: [], params: {}, query: [], other: "" })).toBe('{"body":[],"other":""}');
+    const others = [null, "text", 7, [{}, 1], true];
+    expect(others.map(form)).toEqual(["null", '"text"', "7", "[{},1]", "true"]);
   });
 
   it("tells a date from its text", () => {

@@ -33,7 +33,8 @@ export function canonicalText(node: JsonNode): string {
 // What JSON lacks is marked by a character that begins no JSON value, so that it can never equal one: @"…" a date, #"…"
 // bytes, undefined. Frozen with the fingerprint's version.
 const rules: WriteRules = {
-  number: (value) => (value === 0 ? "0" : JSON.stringify(value)),
+  // -0 too is written as 0.
+  number: (value) => JSON.stringify(value),
   bigint: (value) => decimalText(integerDecimal(value)),
   object: markedText,
   absent(value, place, fail) {
@@ -83,7 +84,7 @@ export function unsafeNumberPath(value: unknown): string | null {
 function holdsUnsafe(value: unknown, names: (string | number)[]): boolean {
   if (typeof value === "number") return Math.abs(value) > Number.MAX_SAFE_INTEGER;
   // Deeper than any form can be written; canonicalValue refuses it with a clear error.
-  if (typeof value !== "object" || value === null || names.length > MAX_VALUE_DEPTH) return false;
+  if (typeof value !== "object" || value === null || names.length >= MAX_VALUE_DEPTH) return false;
   const members = Array.isArray(value) ? value.entries() : Object.entries(value);
   for (const [name, member] of members) {
     names.push(name);

@@ -14,7 +14,7 @@ const ZERO = 0x30;
 /** Normalises digits and exponent. Loops, not `/0+$/`: that expression takes quadratic time on "000…01". */
 export function decimal(negative: boolean, digits: string, exponent: number): Decimal {
   let start = 0;
-  while (start < digits.length && digits.charCodeAt(start) === ZERO) start++;
+  while (digits.charCodeAt(start) === ZERO) start++;
   if (start === digits.length) return { negative: false, digits: "0", exponent: 0 };
   let end = digits.length;
   while (digits.charCodeAt(end - 1) === ZERO) end--;
