@@ -44,8 +44,8 @@ export function encodeValue(value: unknown): Uint8Array {
  * `oncekey_store_broken` for bytes that no release wrote.
  */
 export function decodeValue(bytes: Uint8Array): unknown {
-  const version = bytes[0];
-  if (version === undefined || version === 0) throw broken();
+  const [version = 0] = bytes;
+  if (version === 0) throw broken();
   if (version > CODEC_VERSION) {
     throw new OncekeyError(
       "idempotency_version_unknown",

@@ -87,6 +87,24 @@ describe("what is stored of requests", () => {
     }
   });
 
+  it("does not open with a part of its tag: fewer bits would be guessed", () => {
+    const cipher = cipherOf([keyOf(1)]);
+    const sealed = cipher.seal(owner, "input", new Uint8Array());
+    expect(cipher.open(owner, "input", sealed)).toEqual(new Uint8Array());
+    for (let length = 14; length < sealed.length; length++) {
+      expect(opensAs(cipher, sealed.subarray(0, length)), `${length} bytes`).toBe("oncekey_store_broken");
+    }
+  });
+
+  it("tells whether anything is sealed at all, and why something does not open", () => {
+    expect([cipherOf([]).seals, cipherOf([keyOf(1)]).seals]).toEqual([false, true]);
+    const cipher = cipherOf([keyOf(255)]);
+    const cut = cipher.seal(owner, "input", plain).subarray(0, 40);
+    expect(refusal(() => cipher.open(owner, "input", cut))).toMatchObject({ cause: expect.any(Error) });
+    const unsealed = refusal(() => openPayload(cipher, { id: "m1", tenant: "acme" }, "sealed:AQID")).message;
+    expect(unsealed).toContain("it was changed, or belongs to another row. It was left");
+  });
+
   it("opens under every key of the ring while the newest one seals", () => {
     const before = cipherOf([keyOf(1)]).seal(owner, "input", plain);
     const rotated = cipherOf([keyOf(2), keyOf(1)]);
@@ -132,6 +150,7 @@ describe("a ring of encryption keys", () => {
     ["an id that is no byte", [keyOf(256)]],
     ["an id that is no whole number", [keyOf(1.5)]],
     ["two keys of one id", [keyOf(1), keyOf(1, 2)]],
+    ["what is no list", { length: 0 } as unknown as EncryptionKey[]],
     ["a short key", [{ id: 1, key: new Uint8Array(16) }]],
     ["a key that is text", [{ id: 1, key: "0123456789abcdef0123456789abcdef" as unknown as Uint8Array }]],
   ])("is refused at start with %s", (_name, ring) => {
@@ -204,7 +223,12 @@ describe("a body outside of the database", () => {
       const bytes = new Uint8Array(length).map((_, at) => at);
       const sealed = await sealedOf(bytes);
       expect(sealed.length).toBe(length + BODY_TAG_LENGTH);
-      for (const size of [1, 5, 16, 17, 2_000]) expect(await openedOf(sealed, size)).toEqual(bytes);
+      for (const size of [1, 5, 16, 17, 2_000]) {
+        expect(await openedOf(sealed, size)).toEqual(bytes);
+        for await (const chunk of openBody(key, owner, inChunks(sealed, size), sealed.length)) {
+          expect(chunk.length).toBeGreaterThan(0);
+        }
+      }
     }
   });
 
@@ -223,7 +247,9 @@ describe("a body outside of the database", () => {
       collect(openBody(key, owner, inChunks(sealed, 9), sealed.length + 1)),
       collect(openBody(key, owner, inChunks(sealed, 9), sealed.length - 1)),
     ];
-    for (const one of refused) await expect(one).rejects.toMatchObject({ code: "oncekey_store_broken" });
+    for (const one of refused) {
+      await expect(one).rejects.toMatchObject({ code: "oncekey_store_broken", cause: expect.any(Error) });
+    }
   });
 
   it("has a frozen form: ciphertext, then the tag", async () => {

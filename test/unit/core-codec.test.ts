@@ -132,6 +132,32 @@ describe("the value codec", () => {
     broken.push(raw(1, '{"$undefined":false}'), new Uint8Array([1, 0x22, 0xff, 0x22]));
     for (const bytes of broken) assert.throws(() => decodeValue(bytes), { code: "oncekey_store_broken" });
   });
+
+  it.each([
+    ["a number that JSON cannot hold", "1e999"],
+    ["a byte order mark", "\ufeff1"],
+    ["undefined in an array", '[{"$undefined":true}]'],
+    ["undefined in a member", '{"a":{"$undefined":true}}'],
+    ["a tag with the content of another", '{"$date":true}'],
+    ["a tag that there is not, around bytes", '{"$what":"AQ=="}'],
+    ["a tag that there is not, around a date", '{"$what":"1970-01-01T00:00:00.000Z"}'],
+    ["bytes that are not spelled as they were written", '{"$bytes":"AR=="}'],
+    ["bytes without their padding", '{"$bytes":"AQ"}'],
+    ["a date that is not spelled as it was written", '{"$date":"1970-01-01"}'],
+    ["a whole number with a leading zero", '{"$bigint":"01"}'],
+    ["a negative zero", '{"$bigint":"-0"}'],
+    ["a tag without content", '{"$date":null}'],
+  ])("takes %s for damage, and for no other value", (_, text) => {
+    assert.throws(() => decodeValue(raw(1, text)), { code: "oncekey_store_broken" });
+  });
+
+  it("reads as deep as it writes, and no deeper", () => {
+    const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+    assert.deepEqual(decodeValue(raw(1, nested(1_000))), JSON.parse(nested(1_000)));
+    assert.deepEqual(encodeValue(JSON.parse(nested(1_000))), raw(1, nested(1_000)));
+    assert.throws(() => decodeValue(raw(1, nested(1_001))), { code: "oncekey_store_broken" });
+    assert.throws(() => encodeValue(JSON.parse(nested(1_001))), /deep/);
+  });
 });
 
 describe("writing JSON", () => {

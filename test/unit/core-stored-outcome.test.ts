@@ -93,6 +93,25 @@ describe("stored content", () => {
     expect(() => decodeContent(bytesOf(`010000000b${"00".repeat(11)}`))).toThrow("cannot be decoded");
   });
 
+  it.each([
+    ["nothing at all", ""],
+    ["headers that are longer than what is there", "010000000c5b5d"],
+    ["no headers", "0100000000"],
+    ["headers that are not UTF-8", "010000000b5b5b2261222c22ff225d5d"],
+    ["headers behind a byte order mark", "0100000005efbbbf5b5d"],
+    ["a length beyond whole numbers", "0201000000025b5dffffffffffffffff00"],
+    ["half of a length", "0201000000025b5d00000000"],
+  ])("that is %s was damaged", (_, stored) => {
+    expect(() => decodeContent(bytesOf(stored))).toThrow(expect.objectContaining({ code: "oncekey_store_broken" }));
+  });
+
+  it("may have no bytes: behind its length, or sealed elsewhere", () => {
+    const compressed = { headers, body: new Uint8Array(), length: 5 };
+    expect(decodeContent(encodePacked(compressed))).toEqual(compressed);
+    const sealed = elsewhere({ length: 0, storedLength: 16, compressed: false });
+    expect(decodeContent(encodePacked(sealed))).toEqual(sealed);
+  });
+
   it("whose headers are no lines is refused, not answered by an error that nobody expects", () => {
     for (const json of [
       "null",
