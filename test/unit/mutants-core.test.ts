@@ -55,6 +55,8 @@ describe("the frame of a list of parts", () => {
         const expected = Buffer.concat([Buffer.of(1), framed("b"), framed(text), framed(text), Buffer.of(0)]);
         const parts = ["b", text, new TextEncoder().encode(text), null];
         const what = `${length} of ${unit}`;
+        const alone = Buffer.concat([Buffer.of(1), framed(text)]);
+        expect(Buffer.compare(frame(1, [text]), alone), what).toBe(0);
         expect(Buffer.compare(frame(1, parts), expected), what).toBe(0);
         expect(hex(framedDigest(1, parts)), what).toBe(createHash("sha256").update(expected).digest("hex"));
       }
