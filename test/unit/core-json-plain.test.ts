@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../../src/core/json/canonical.ts";
 import { parseJson } from "../../src/core/json/parse.ts";
-import { plainJson } from "../../src/core/json/plain.ts";
+import { canonicalPlain, plainJson } from "../../src/core/json/plain.ts";
 import { readJson } from "../../src/core/json/read.ts";
 import type { JsonLimits } from "../../src/core/json/scanner.ts";
 import { jsonValue } from "../../src/core/json/value.ts";
@@ -108,6 +108,75 @@ describe("a body that is read the short way", () => {
     expect(canonical.map((text) => plainJson(text, 64)?.spaced)).toEqual([false, true, false]);
     for (const text of ["1.50", "1e3", "-0", '"\\u0041"', '{"a":1,"a":1}', "[[1]]"])
       expect(plainJson(text, 1)).toBeNull();
+  });
+
+  it("is told by its numbers: digits that a double keeps, spelled as it prints them", () => {
+    const plain = ["0", "7", "-7", "10", "123456789012345", "-123456789012345", "0.5", "-0.5", "1.05", "0.000001"];
+    for (const text of [...plain, "12345678901234.5", "0.12345678901234", "-0.000001", "100.001"]) {
+      for (const within of [text, `[${text}]`, `{"a":${text}}`]) expect(plainJson(within, 64), within).not.toBeNull();
+    }
+    const others = ["-0", "-0.0", "0.0", "1.0", "1.50", "1234567890123456", "0.1234567890123456", "0.0000001", "1e1"];
+    for (const text of [...others, "1E1", "0e0", "00", "01", "-01", "-", "1.", ".5", "-.5", "+1", "1.e1", "0x1", "1-", "--1"]) {
+      for (const within of [text, `[${text}]`]) expect(plainJson(within, 64), within).toBeNull();
+    }
+  });
+
+  it("is told by its words and strings: whole ones, with the escapes of the canonical form", () => {
+    const plain = ["true", "false", "null", '""', '"a"', '"\\\\"', '"\\"\\b\\f\\n\\r\\t"', '"é\u2028\u007f"', '"/"'];
+    for (const text of plain) expect(plainJson(text, 64), text).not.toBeNull();
+    const words = ["tru", "fals", "nul", "True", "truex", "", " ", "[", "]", "{", "}", ",", ":", "'a'"];
+    const strings = ['"', '"a', '"\\', '"\\"', '"\\/"', '"\\u0041"', '"\\x"', '"\u001f"', '"a"b'];
+    for (const text of [...words, ...strings]) expect(plainJson(text, 64), text).toBeNull();
+  });
+
+  it("is told by its lists and objects, as deep as is allowed", () => {
+    for (const text of ["[]", "{}", "[[]]", "[{}]", '{"a":[]}', "[1,2]", '{"a":1,"b":2}', ' [ 1 , 2 ] ', ' { "a" : 1 } ']) {
+      expect(plainJson(text, 2), text).not.toBeNull();
+    }
+    for (const text of ["[[[]]]", "[[{}]]", '{"a":{"b":{}}}', '[{"a":[]}]']) expect(plainJson(text, 2), text).toBeNull();
+    expect([plainJson("[]", 0), plainJson("{}", 0)]).toEqual([null, null]);
+    expect(plainJson("1", 0)).not.toBeNull();
+    const broken = ["[1,]", "[,1]", "[1 2]", "[1}", "[1", "[1,", '{"a":1,}', '{,"a":1}', '{"a":1 "b":2}', '{"a":1]', '{"a":1'];
+    for (const text of [...broken, '{"a"}', '{"a" 1}', '{"a":}', "{1:2}", "{a:1}", '{"a":1,', '{"a"::1}', "[]]", "{}}", "1 1"]) {
+      expect(plainJson(text, 64), text).toBeNull();
+    }
+  });
+
+  it("tells a name with an escape, which sorts by what it stands for, and a name given twice among few and among many", () => {
+    for (const text of ['{"\\n":1}', '{"a\\"":1}', '{"a":{"\\\\":1}}']) expect(plainJson(text, 64), text).toBeNull();
+    expect(plainJson('{"a":"\\n","b":1}', 64)).not.toBeNull();
+    for (const count of [2, 7, 8, 9, 16, 17, 40]) {
+      const names = Array.from({ length: count }, (_, at) => `n${(at * 7) % count}`);
+      const distinct = [...new Set(names)].reverse();
+      const textOf = (list: readonly string[]) => `{${list.map((name, at) => `"${name}":${at}`).join(",")}}`;
+      const plain = plainJson(textOf(distinct), 64);
+      if (plain === null) throw new Error("must be plain");
+      expect(canonicalPlain(plain)).toBe(decode(canonicalJson(parseJson(encode(textOf(distinct))))));
+      expect(plainJson(textOf([...distinct, distinct[0] as string]), 64)).toBeNull();
+      expect(plainJson(textOf([distinct[0] as string, ...distinct]), 64)).toBeNull();
+    }
+  });
+
+  it("tells whether it has to be written anew: for its blanks, or for the order of any of its objects", () => {
+    const told = (text: string) => {
+      const plain = plainJson(text, 64);
+      return plain === null ? null : [plain.spaced, plain.unsorted, canonicalPlain(plain)];
+    };
+    expect(told('{"a":1,"b":[{"c":1,"d":2}]}')).toEqual([false, false, '{"a":1,"b":[{"c":1,"d":2}]}']);
+    for (const blank of [" ", "\n", "\r", "\t"]) {
+      for (const text of [`${blank}[1]`, `[${blank}1]`, `[1${blank}]`, `[1]${blank}`]) {
+        expect(told(text), JSON.stringify(text)).toEqual([true, false, "[1]"]);
+      }
+      expect(told(`{${blank}"b"${blank}:${blank}"x y"${blank},"a":{${blank}},"c":[${blank}]}`)).toEqual([
+        ...[true, true, '{"a":{},"b":"x y","c":[]}'],
+      ]);
+    }
+    expect(told('{"b":1,"a":2}')).toEqual([false, true, '{"a":2,"b":1}']);
+    expect(told('[{"b":{"d":true,"c":null},"a":[{"f":"x","e":-1.5}]}]')).toEqual([
+      ...[false, true, '[{"a":[{"e":-1.5,"f":"x"}],"b":{"c":null,"d":true}}]'],
+    ]);
+    expect(told('{"b":[],"a":{}}')).toEqual([false, true, '{"a":{},"b":[]}']);
+    expect(told('{"a":1,"":2}')).toEqual([false, true, '{"":2,"a":1}']);
   });
 
   it("equals the long way for every value, however it is written, and with every limit", () => {
