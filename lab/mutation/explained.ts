@@ -121,6 +121,13 @@ const EXPLAINED: readonly Explained[] = [
     to: "{}",
     why: "nothing is no list of headers either, and refused in the same words",
   },
+  {
+    file: "src/core/json/canonical.ts",
+    on: "MAX_VALUE_DEPTH",
+    from: 'typeof value !== "object"',
+    to: "false",
+    why: "text holds nothing but text: it is walked in vain, and no number is found in it",
+  },
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */
