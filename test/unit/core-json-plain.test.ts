@@ -116,7 +116,23 @@ describe("a body that is read the short way", () => {
       for (const within of [text, `[${text}]`, `{"a":${text}}`]) expect(plainJson(within, 64), within).not.toBeNull();
     }
     const others = ["-0", "-0.0", "0.0", "1.0", "1.50", "1234567890123456", "0.1234567890123456", "0.0000001", "1e1"];
-    for (const text of [...others, "1E1", "0e0", "00", "01", "-01", "-", "1.", ".5", "-.5", "+1", "1.e1", "0x1", "1-", "--1"]) {
+    for (const text of [
+      ...others,
+      "1E1",
+      "0e0",
+      "00",
+      "01",
+      "-01",
+      "-",
+      "1.",
+      ".5",
+      "-.5",
+      "+1",
+      "1.e1",
+      "0x1",
+      "1-",
+      "--1",
+    ]) {
       for (const within of [text, `[${text}]`]) expect(plainJson(within, 64), within).toBeNull();
     }
   });
@@ -130,14 +146,49 @@ describe("a body that is read the short way", () => {
   });
 
   it("is told by its lists and objects, as deep as is allowed", () => {
-    for (const text of ["[]", "{}", "[[]]", "[{}]", '{"a":[]}', "[1,2]", '{"a":1,"b":2}', ' [ 1 , 2 ] ', ' { "a" : 1 } ']) {
+    for (const text of [
+      "[]",
+      "{}",
+      "[[]]",
+      "[{}]",
+      '{"a":[]}',
+      "[1,2]",
+      '{"a":1,"b":2}',
+      " [ 1 , 2 ] ",
+      ' { "a" : 1 } ',
+    ]) {
       expect(plainJson(text, 2), text).not.toBeNull();
     }
-    for (const text of ["[[[]]]", "[[{}]]", '{"a":{"b":{}}}', '[{"a":[]}]']) expect(plainJson(text, 2), text).toBeNull();
+    for (const text of ["[[[]]]", "[[{}]]", '{"a":{"b":{}}}', '[{"a":[]}]'])
+      expect(plainJson(text, 2), text).toBeNull();
     expect([plainJson("[]", 0), plainJson("{}", 0)]).toEqual([null, null]);
     expect(plainJson("1", 0)).not.toBeNull();
-    const broken = ["[1,]", "[,1]", "[1 2]", "[1}", "[1", "[1,", '{"a":1,}', '{,"a":1}', '{"a":1 "b":2}', '{"a":1]', '{"a":1'];
-    for (const text of [...broken, '{"a"}', '{"a" 1}', '{"a":}', "{1:2}", "{a:1}", '{"a":1,', '{"a"::1}', "[]]", "{}}", "1 1"]) {
+    const broken = [
+      "[1,]",
+      "[,1]",
+      "[1 2]",
+      "[1}",
+      "[1",
+      "[1,",
+      '{"a":1,}',
+      '{,"a":1}',
+      '{"a":1 "b":2}',
+      '{"a":1]',
+      '{"a":1',
+    ];
+    for (const text of [
+      ...broken,
+      '{"a"}',
+      '{"a" 1}',
+      '{"a":}',
+      "{1:2}",
+      "{a:1}",
+      '{"a":1,',
+      '{"a"::1}',
+      "[]]",
+      "{}}",
+      "1 1",
+    ]) {
       expect(plainJson(text, 64), text).toBeNull();
     }
   });
@@ -239,7 +290,7 @@ describe("a body that is read the short way", () => {
     for (const options of [{ maxDepth: 2 }, { maxDepth: 1_000 }, { maxDigits: 15 }, { fractions: "exact" } as const]) {
       expect(isShort('{"a":[1]}', options), JSON.stringify(options)).toBe(true);
     }
-    expect(isShort('[1]', { maxDepth: 1 })).toBe(true);
+    expect(isShort("[1]", { maxDepth: 1 })).toBe(true);
     expect(isShort('{"a":[1]}', { fractions: "nearest" })).toBe(true);
     for (const options of [{ maxDigits: 14 }, { fractions: "text" } as const]) {
       expect(isShort('{"a":[1]}', options), JSON.stringify(options)).toBe(false);
