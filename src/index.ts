@@ -83,6 +83,16 @@ export type {
   TransactionStep,
 } from "./engine/definition.ts";
 export type { DirectRun } from "./engine/direct-request.ts";
+export type { Observer } from "./engine/emitter.ts";
+export type {
+  DeliveryEvent,
+  EventKind,
+  MessageEvent,
+  OncekeyEvent,
+  PurgedEvent,
+  RunEvent,
+  WebhookRefusedEvent,
+} from "./engine/event.ts";
 export { jsonAnswer } from "./engine/fetch.ts";
 export type {
   FetchAnswer,

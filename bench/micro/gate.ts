@@ -35,7 +35,10 @@ function withoutStore(operation: Operation, withInput: boolean): Operation {
     return { kind: "completed", outcome: answer };
   };
   const { engine } = operation;
-  return { ...operation, engine: { settings: engine.settings, ring: engine.ring, bound: () => {}, execute } };
+  return {
+    ...operation,
+    engine: { settings: engine.settings, ring: engine.ring, refused: () => {}, bound: () => {}, execute },
+  };
 }
 
 /** Everything of a new request but the store: what the library's processor time is judged by. */

@@ -1,6 +1,7 @@
 import type { ClaimedMessage, MessageClaim } from "../core/outbox.ts";
 import type { Lifecycle } from "../engine/lifecycle.ts";
 import { type Desk, deliver, giveBack, type Settled } from "./deliver.ts";
+import { tellSettled } from "./observed-message.ts";
 
 /** A fixed number of places, each of which delivers one message at a time, and what follows it in its order. */
 export interface Crew {
@@ -60,7 +61,9 @@ async function deliverChain(terms: CrewTerms, first: ClaimedMessage, claimSentAt
   let message = first;
   let sentAtMs = claimSentAtMs;
   for (let length = 1; ; length++) {
+    const startedAtMs = desk.clock.monotonicMs();
     const as = await deliver(desk, message, sentAtMs);
+    tellSettled(desk, message, as, startedAtMs);
     settled(as);
     if (as !== "delivered" || message.orderBy === null || stopped()) return;
     if (length === LONGEST_CHAIN) return terms.cutShort();

@@ -4,6 +4,7 @@ import { decodeValue } from "../core/codec.ts";
 import { OncekeyError } from "../core/errors.ts";
 import type { ClaimedMessage, OutboxStore } from "../core/outbox.ts";
 import type { Random } from "../core/random.ts";
+import type { Emit } from "../engine/emitter.ts";
 import { untilAborted } from "../engine/until-aborted.ts";
 import { DeliveryCut, holdMessage } from "./hold.ts";
 import { dead, type OutboxMessage, type Published, type Publisher, retry } from "./publisher.ts";
@@ -18,6 +19,8 @@ export interface Desk {
   readonly random: Random;
   readonly routes: Routes;
   readonly telling: Telling;
+  /** Tells observers; `null`: there are none. */
+  readonly emit: Emit | null;
   readonly leaseMs: number;
   readonly timeoutMs: number;
   readonly maxAttempts: number;

@@ -98,6 +98,7 @@ export function createRelay(once: Instance, options: RelayOptions): Relay {
     random,
     routes,
     telling: tellingOf(context.settings),
+    emit: context.emit,
     ...numbers,
   };
   const works: Works = { once, desk, numbers, dueAtMs: { topics: 0, purge: 0 } };
@@ -191,8 +192,10 @@ async function keepHouse(works: Works): Promise<void> {
   if ((await purge(works)) === PURGE_BATCH) dueAtMs.purge = now;
 }
 
-function purge({ desk, numbers }: Works): Promise<number> {
-  return desk.outbox.purge(PURGE_BATCH, numbers.keepDeliveredMs);
+async function purge({ desk, numbers }: Works): Promise<number> {
+  const count = await desk.outbox.purge(PURGE_BATCH, numbers.keepDeliveredMs);
+  desk.emit?.({ kind: "purged", what: "messages", count });
+  return count;
 }
 
 /** Says so when messages wait that no destination takes: else a mistyped topic would wait in silence for ever. */

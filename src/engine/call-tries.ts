@@ -23,6 +23,8 @@ export interface Call {
   readonly prepare: Prepare | undefined;
   readonly encoded: Uint8Array;
   readonly digest: Uint8Array;
+  /** How often it was sent, in this attempt, or perhaps in an earlier one. */
+  readonly sent: { times: number };
 }
 
 /** What one try of sending, or of looking, gave. */
@@ -49,7 +51,12 @@ export async function send(call: Call, generation: number, run: Send): Promise<T
   await attempt.context.point(`call:${name}:before`);
   attempt.lease.check();
   attempt.sent = true;
+  const { context } = attempt;
+  const kind = call.sent.times++ === 0 ? "call_started" : "call_repeated";
+  context.observed?.tell({ kind, call: name, generation });
+  const startedAtMs = context.settings.clock.monotonicMs();
   const tried = await bounded(call, generation, run);
+  tell(call, tried.kind === "value" ? "call_answered" : "call_failed", generation, startedAtMs);
   await attempt.context.point(`call:${name}:after`);
   return tried;
 }
@@ -61,6 +68,7 @@ export async function look(
   generation: number,
 ): Promise<Exclude<Found<unknown>, { kind: "ambiguous" }>> {
   call.attempt.lease.check();
+  const askedAtMs = call.attempt.context.settings.clock.monotonicMs();
   const tried = await bounded(call, generation, find);
   if (tried.kind === "failed") {
     report(call, tried.error);
@@ -69,6 +77,8 @@ export async function look(
   const answer = tried.value as Found<unknown> | null | undefined;
   switch (answer?.kind) {
     case "found":
+      tell(call, "call_found", generation, askedAtMs);
+      return answer;
     case "none":
     case "unknown":
       return answer;
@@ -110,6 +120,16 @@ export async function bounded<Value>(
   } finally {
     cancel();
   }
+}
+
+function tell(
+  { attempt, name }: Call,
+  kind: "call_answered" | "call_failed" | "call_found",
+  generation: number,
+  sinceMs: number,
+): void {
+  const { observed, settings } = attempt.context;
+  observed?.tell({ kind, call: name, generation, durationMs: settings.clock.monotonicMs() - sinceMs });
 }
 
 /** Tells of what the caller cannot see. */

@@ -20,8 +20,9 @@ export async function makeCall(
   prepare?: Prepare,
 ): Promise<unknown> {
   const encoded = encodeValue(options.request);
-  const call: Call = { attempt, name, options, prepare, encoded, digest: requestDigest(encoded) };
   const known = attempt.intents.get(name);
+  const sent = { times: known !== undefined || isWhereOneStopped(attempt, options) ? 1 : 0 };
+  const call: Call = { attempt, name, options, prepare, encoded, digest: requestDigest(encoded), sent };
   if (known !== undefined && !sameDigest(known.intent.requestDigest, call.digest)) {
     haltUnfit(attempt, `call_changed: ${name} has other arguments than when it was sent`);
   }
@@ -31,6 +32,11 @@ export async function makeCall(
   }
   checkRecoverForm(call, known);
   return isDeduped(options.recover) ? dedupedCall(call, options.recover) : intendedCall(call);
+}
+
+/** An earlier attempt came as far as this call, whose sending is written down nowhere. Only for those who are told of it. */
+function isWhereOneStopped({ entry, position, records }: Attempt, { recover }: CallOptions<unknown, unknown>): boolean {
+  return isDeduped(recover) && entry.attempt > 1 && position === records.length;
 }
 
 function isDeduped(recover: CallOptions<unknown, unknown>["recover"]): recover is RecoverByDedupe<unknown, unknown> {

@@ -36,6 +36,9 @@ export async function claimCapture(
       ? await claimNew(context, operation, await draftEntry(context, operation, request, stored), request)
       : await claimAbandoned(context, operation, released, request);
   if (owned === null) return { kind: "again" };
+  if (released !== undefined) {
+    context.observed?.tell({ kind: "resumed", attempt: owned.entry.attempt, from: released.state });
+  }
   const disown = context.sharing.own(owned.entry.id, owned.entry.fingerprint);
   try {
     return await runCaptured(context, operation, request.handler as CapturedHandler, owned).catch(unrecorded);
@@ -215,7 +218,8 @@ async function settleLate(
   running: Promise<AnyOutcome>,
 ): Promise<void> {
   try {
-    await settle(context, operation, lease, await running);
+    const { kind, outcome } = await settle(context, operation, lease, await running);
+    if (kind === "completed") context.observed?.tell({ kind: "completed_late", status: outcome.status });
   } catch (error) {
     context.settings.onError(error, { operation: operation.name, at: "late answer of a handler that lost its lease" });
   }

@@ -4,6 +4,8 @@ import { OncekeyError } from "../core/errors.ts";
 import { afterForgotten, type FingerprintRing } from "../core/fingerprint.ts";
 import { storedKey } from "../core/key.ts";
 import type { ClaimCommit, Store, TransactionLimits } from "../core/store.ts";
+import type { Emit } from "./emitter.ts";
+import type { ObservedRun } from "./observed-run.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
@@ -18,6 +20,10 @@ export interface EngineContext {
   readonly sharing: Sharing;
   /** Seals what is stored of a request. */
   readonly cipher: Cipher;
+  /** Tells observers; `null`: there are none. */
+  readonly emit: Emit | null;
+  /** The run that this context is for, where observers are told of it. */
+  readonly observed: ObservedRun | null;
   /** Awaited between any two effects; does nothing outside crash tests. */
   point(name: string): Promise<void>;
 }

@@ -18,6 +18,7 @@ export async function decidedTurn(context: EngineContext, entry: StoredEntry, de
   switch (decision.kind) {
     case "replay": {
       const outcome = await openOutcome(context, id, decision.outcome);
+      context.observed?.replays(entry.correlation);
       return done(outcome === null ? { kind: "gone", state } : { kind: "replayed", outcome });
     }
     case "gone":

@@ -32,9 +32,13 @@ export async function execute(
     if (running === undefined) {
       return context.sharing.lead(share, () => lead(context, operation, request, deadlineAtMs));
     }
-    const joined = await context.sharing.join(running, Math.max(0, deadlineAtMs - clock.monotonicMs()));
+    const joinedAtMs = clock.monotonicMs();
+    const leftMs = Math.max(0, deadlineAtMs - joinedAtMs);
+    const joined = await context.sharing.join(running, leftMs);
+    if (leftMs > 0 && joined.kind !== "crowded") context.observed?.waits(clock.monotonicMs() - joinedAtMs);
     if (joined.kind !== "result") return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
     const result = followerResult(operation, joined.result);
+    context.observed?.follows(joined.result);
     if (result !== null) return result;
     if (clock.monotonicMs() >= deadlineAtMs) return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
   }
@@ -90,7 +94,9 @@ async function lead(
 ): Promise<AnyResult> {
   const place = waitingPlace(context, request);
   try {
-    return await takeTurns(context, operation, request, deadlineAtMs, place.take);
+    const result = await takeTurns(context, operation, request, deadlineAtMs, place.take);
+    context.observed?.led(result);
+    return result;
   } finally {
     place.leave();
   }
@@ -130,7 +136,9 @@ async function takeTurns(
     suspicions = 0;
     const leftMs = deadlineAtMs - clock.monotonicMs();
     if (leftMs <= 0 || !takePlace()) return { kind: "busy", retryAfterMs: turn.retryAfterMs };
+    const pausedAtMs = clock.monotonicMs();
     await pause(clock, Math.min(jittered(context, 20, round, 500), leftMs));
+    context.observed?.waits(clock.monotonicMs() - pausedAtMs);
   }
   return { kind: "contention", retryAfterMs: BUSY_RETRY_MS };
 }

@@ -23,9 +23,13 @@ import { consumeNumberedBatch } from "./consume-numbered-batch.ts";
 import type { EngineContext } from "./context.ts";
 import type { CaptureDefinition, OperationOptions, PhasesDefinition, TransactionDefinition } from "./definition.ts";
 import { type DirectRun, directRequest } from "./direct-request.ts";
+import { emitterOf } from "./emitter.ts";
 import { execute } from "./execute.ts";
 import { createLifecycle } from "./lifecycle.ts";
 import { checkMessageSettings } from "./messages.ts";
+import { observedDeliveries, observedDelivery } from "./observed-delivery.ts";
+import { tellingMessages } from "./observed-messages.ts";
+import { observedRequest, tellRefused } from "./observed-run.ts";
 import type { Engine, Operation } from "./operation.ts";
 import { withPoints } from "./points.ts";
 import { createRegistry } from "./registry.ts";
@@ -102,7 +106,11 @@ export function createEngine<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
   const engine: Engine = {
     settings: context.settings,
     ring: context.ring,
-    execute: (operation, request) => lifecycle.tracked(() => execute(context, registry.known(operation), request)),
+    execute: (operation, request) =>
+      observedRequest(context, operation, request, (observed) =>
+        lifecycle.tracked(() => execute(observed, registry.known(operation), request)),
+      ),
+    refused: (operation, error) => tellRefused(context, operation, error),
     bound: (operation) => void registry.known(operation),
   };
   const definition = (given: unknown) => {
@@ -120,16 +128,26 @@ export function createEngine<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
       const asked = directRequest(context, known, request);
       const { transaction } = request;
       if (transaction === undefined) return inMemory(await engine.execute(operation, asked));
-      return inMemory(await lifecycle.tracked(() => executeWithin(context, known, asked, transaction)));
+      const run = (observed: EngineContext) =>
+        lifecycle.tracked(() => executeWithin(observed, known, asked, transaction));
+      return inMemory(await observedRequest(context, known, asked, run));
     },
     consume: (delivery, handler, consuming = {}) =>
-      lifecycle.tracked(() => consume(context, delivery, handler as never, consuming)),
+      observedDelivery(context, delivery, () =>
+        lifecycle.tracked(() => consume(context, delivery, handler as never, consuming)),
+      ),
     consumeBatch: (deliveries, handler, consuming = {}) =>
-      lifecycle.tracked(() => consumeBatch(context, deliveries, handler as never, consuming)),
+      observedDeliveries(context, deliveries, () =>
+        lifecycle.tracked(() => consumeBatch(context, deliveries, handler as never, consuming)),
+      ),
     consumeNumbered: (message, handler, consuming = {}) =>
-      lifecycle.tracked(() => consumeNumbered(context, message, handler as never, consuming)),
+      observedDelivery(context, message, () =>
+        lifecycle.tracked(() => consumeNumbered(context, message, handler as never, consuming)),
+      ),
     consumeNumberedBatch: (batch, handler, consuming = {}) =>
-      lifecycle.tracked(() => consumeNumberedBatch(context, batch, handler as never, consuming)),
+      observedDelivery(context, batch, () =>
+        lifecycle.tracked(() => consumeNumberedBatch(context, batch, handler as never, consuming)),
+      ),
     async start() {
       if (lifecycle.phase === "closed") lifecycle.admit();
       checkTimes(context.settings);
@@ -150,8 +168,12 @@ function contextOf<Tx>(options: OncekeyOptions<Tx>): EngineContext {
   const settings = settingsOf(options as OncekeyOptions<never>);
   const { onPoint } = options;
   const store = options.store as Store<unknown>;
+  const pointed = onPoint === undefined ? store : withPoints(store, onPoint);
+  const emit = emitterOf(settings);
   return {
-    store: onPoint === undefined ? store : withPoints(store, onPoint),
+    store: emit === null ? pointed : tellingMessages(pointed, emit),
+    emit,
+    observed: null,
     settings,
     ring: fingerprintRing(settings.fingerprintSecrets),
     cipher: cipherOf(settings.encryptionKeys),

@@ -33,6 +33,8 @@ export interface Engine {
    * `request.input()` where the key is new.
    */
   execute(operation: Operation, request: OperationRequest): Promise<AnyResult>;
+  /** Tells observers of a request that a binding refused before it had an identity. */
+  refused(operation: Operation, error: unknown): void;
   /** Called by an adapter when it binds an operation; raises `oncekey_operation_unknown` for a foreign one. */
   bound(operation: Operation, binding: { readonly requiresKey: boolean }): void;
 }

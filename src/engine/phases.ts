@@ -67,6 +67,7 @@ export async function resumeOwned(
   given?: unknown,
 ): Promise<Turn> {
   const { entry } = owned;
+  context.observed?.tell({ kind: "resumed", attempt: entry.attempt, from });
   if (from === "in_progress" && entry.attempt > maxAttemptsOf(operation)) return restPoisoned(context, owned);
   // Opened only inside the attempt: an input that this release cannot read must count as one, or it is tried for ever.
   return runOwned(context, operation, owned, () => (entry.input === null ? given : openInput(context, entry)));
@@ -164,7 +165,8 @@ function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>
     name,
     (record) => decodeValue(openRecord(attempt.context, lease.id, record.value)) as T,
     async () => {
-      const { position } = attempt;
+      const { position, context, entry } = attempt;
+      const startedAtMs = context.settings.clock.monotonicMs();
       const encoded = await inTransaction(attempt, name, async (session) => {
         const given = phaseValue(name, await run(stepOf(attempt.context, session, attempt.entry, name)));
         const value = sealRecord(attempt.context, lease.id, given);
@@ -173,6 +175,8 @@ function phase<T>(attempt: Attempt, name: string, run: (step: PhaseStep<unknown>
         if (!kept) throw new LeaseLost("another attempt took over");
         return given;
       });
+      const durationMs = context.settings.clock.monotonicMs() - startedAtMs;
+      context.observed?.tell({ kind: "phase_committed", phase: name, attempt: entry.attempt, durationMs });
       return decodeValue(encoded) as T;
     },
   );

@@ -93,8 +93,11 @@ export async function reconcileOwned(
   owned: Owned,
   unsettledMs: number,
 ): Promise<Turn> {
+  const { clock } = context.settings;
+  const askedAtMs = clock.monotonicMs();
   try {
     const found = await ask(context, operation, owned);
+    context.observed?.tell({ kind: "reconciled", found: found.kind, durationMs: clock.monotonicMs() - askedAtMs });
     owned.lease.check();
     switch (found.kind) {
       case "happened":

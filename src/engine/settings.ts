@@ -7,6 +7,7 @@ import type { KeySpace } from "../core/identity.ts";
 import { type Random, systemRandom } from "../core/random.ts";
 import type { Store } from "../core/store.ts";
 import type { AfterFailure } from "./definition.ts";
+import type { Observer } from "./emitter.ts";
 
 /** Options of `createOncekey`. Durations in milliseconds. */
 export interface OncekeyOptions<Tx> {
@@ -79,6 +80,8 @@ export interface OncekeyOptions<Tx> {
   readonly maxMessageBytes?: number;
   /** Told of errors that a client's answer cannot show (an outside call's, a background completion's). Default: standard error. */
   readonly onError?: (error: unknown, about: ErrorContext) => void;
+  /** Told of all that happens: metrics, traces, logs. It can slow or break no request unless it blocks. Default: nobody. */
+  readonly observe?: Observer | readonly Observer[];
   /** For crash tests: awaited between any two effects, with the point's name. Default: none. */
   readonly onPoint?: (point: string) => void | Promise<void>;
   /** The local clock, for tests. Default: the system's. */
@@ -127,6 +130,7 @@ export const DEFAULTS: Settings = {
   topics: ["*"],
   maxMessageBytes: 262_144,
   onError: printError,
+  observe: [],
   clock: systemClock,
   random: systemRandom,
 };

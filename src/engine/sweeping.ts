@@ -4,6 +4,7 @@ import { type Owned, type Taken, takeDue } from "./claim.ts";
 import { type EngineContext, growingPause, maxAttemptsOf, type Turn } from "./context.ts";
 import type { CaptureDefinition, PhasesDefinition } from "./definition.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import { observedSweep, tellResult } from "./observed-run.ts";
 import type { Operation } from "./operation.ts";
 import { resumeOwned } from "./phases.ts";
 import { canReconcile, captureMark, reconcileOwned, untilSettled } from "./reconcile.ts";
@@ -89,8 +90,13 @@ export function stopHeld(held: Held): void {
 }
 
 /** Resumes or reconciles one held entry. Never raises: what it meets goes to `onError`. */
-export async function sweep(access: SweepAccess, held: Held): Promise<Swept> {
-  const { context, lifecycle } = access;
+export function sweep({ context, lifecycle }: SweepAccess, held: Held): Promise<Swept> {
+  const { entry, id } = held.taken;
+  const whose = { id, tenant: entry?.tenant ?? null, correlation: entry?.correlation ?? null };
+  return observedSweep(context, held.operation, whose, (observed) => workOn(observed, lifecycle, held));
+}
+
+async function workOn(context: EngineContext, lifecycle: Lifecycle, held: Held): Promise<Swept> {
   try {
     if (held.stopping || lifecycle.phase !== "started") return await giveBack(context, held);
     return await lifecycle.tracked(() => sweepHeld(context, held));
@@ -111,7 +117,9 @@ async function sweepHeld(context: EngineContext, held: Held): Promise<Swept> {
   }
   const owned: Owned = { ...held, entry: taken.entry };
   if (operation.runKind === "capture") return sweepCaptured(context, held, owned);
+  const startedAtMs = context.settings.clock.monotonicMs();
   const turn = await resumeOwned(context, operation, owned, taken.from);
+  if (turn.kind === "done") tellResult(context, turn.result, startedAtMs);
   if (held.stopping && isLost(turn)) return giveBack(context, held);
   return isGivenUp(turn) ? "gaveUp" : "resumed";
 }

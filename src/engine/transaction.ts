@@ -23,6 +23,8 @@ interface Work {
   readonly draft: NewEntry;
   readonly lockDigest: Uint8Array;
   readonly input: unknown;
+  /** Tells once, however often contention makes it begin anew. */
+  readonly claimed: () => void;
 }
 
 /** Leaves a transaction that must not go on. Rolls back; only then is the turn made that it means. */
@@ -51,12 +53,21 @@ export async function runTransaction(
     input: await request.input(),
     draft: await draftEntry(context, operation, request, { input: null, context: null }),
     lockDigest: comparedPart(await proof.fingerprint(proof.ring.lockForm(proof.compare))),
+    claimed: tellingClaim(context),
   };
   try {
     return await untilSettled(context, () => attempt(work, runHandler));
   } catch (error) {
     return failed(work, error);
   }
+}
+
+function tellingClaim({ observed }: EngineContext): () => void {
+  let told = false;
+  return () => {
+    if (!told) observed?.tell({ kind: "claimed", attempt: 1 });
+    told = true;
+  };
 }
 
 async function attempt(
@@ -68,6 +79,7 @@ async function attempt(
   try {
     const outcome = await context.store.transaction(async (session) => {
       const work: Work = { ...given, draft: await own(given, session) };
+      work.claimed();
       release = context.sharing.own(request.identity.id, work.draft.fingerprint);
       const settled = await handle(work, session);
       if (settled.rollsBack) throw new RollBackRejection(settled);

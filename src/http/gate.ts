@@ -87,13 +87,22 @@ async function answer<Native>(bound: Bound<Native>, exchange: Exchange<Native>):
   refuseMisuse(operation, exchange.method);
   const asking: Asking = { asked: askedBy(exchange), leave: nothingLent };
   const handled = await guarded<Native, Answered>(bound, asking, async () => {
-    const admitted = await admit(bound, exchange, asking);
-    if (admitted.kind === "pass") throw new Error("Only captured handlers can be passed by.");
-    if (admitted.kind === "answer") return admitted;
-    const result = await operation.engine.execute(operation, admitted.request);
-    return { kind: "answer", answer: await resultAnswer(profile, result, asking.asked, admitted.shown) };
+    const taken = await admitted(bound, exchange, asking);
+    if (taken.kind === "pass") throw new Error("Only captured handlers can be passed by.");
+    if (taken.kind === "answer") return taken;
+    const result = await operation.engine.execute(operation, taken.request);
+    return { kind: "answer", answer: await resultAnswer(profile, result, asking.asked, taken.shown) };
   });
   return handled.answer;
+}
+
+async function admitted<Native>(bound: Bound<Native>, exchange: Exchange<Native>, asking: Asking): Promise<Admitted> {
+  try {
+    return await admit(bound, exchange, asking);
+  } catch (error) {
+    bound.operation.engine.refused(bound.operation, error);
+    throw error;
+  }
 }
 
 function refuseMisuse({ name, runKind }: Operation, method: string): void {
@@ -118,8 +127,8 @@ async function capture<Native>(
   if (SAFE_METHODS.has(exchange.method)) return { kind: "pass" };
   const asking: Asking = { asked: askedBy(exchange), leave: nothingLent };
   return guarded<Native, Handled>(bound, asking, async () => {
-    const admitted = await admit(bound, exchange, asking);
-    return admitted.kind === "request" ? runCaptured(bound, asking, admitted, handler) : admitted;
+    const taken = await admitted(bound, exchange, asking);
+    return taken.kind === "request" ? runCaptured(bound, asking, taken, handler) : taken;
   });
 }
 

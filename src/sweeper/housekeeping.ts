@@ -1,3 +1,4 @@
+import { tellMarked } from "../engine/observed-run.ts";
 import { removeBody, TookTooLong } from "../engine/stored-body.ts";
 import type { SweepAccess, SweepJob } from "../engine/sweeping.ts";
 
@@ -16,11 +17,12 @@ export interface Marked {
 export async function markLapsed({ context }: SweepAccess, jobs: readonly SweepJob[], batch: number): Promise<Marked> {
   let marked = 0;
   let more = false;
-  for (const { targets, mark } of jobs) {
+  for (const { operation, targets, mark } of jobs) {
     if (mark === null) continue;
     for (const target of targets) {
       const count = await context.store.markLapsed(target, mark, batch);
       marked += count;
+      tellMarked(context, operation, mark.reason, count);
       more ||= count >= batch;
     }
   }
@@ -37,7 +39,9 @@ export interface Purged {
 /** Deletes at most `batch` outcomes and `batch` deliveries that are kept no longer. */
 export async function purge({ context }: SweepAccess, batch: number): Promise<Purged> {
   const purged = await context.store.purge(batch);
+  context.emit?.({ kind: "purged", what: "entries", count: purged });
   const purgedDeliveries = await context.store.purgeDeliveries(batch);
+  context.emit?.({ kind: "purged", what: "deliveries", count: purgedDeliveries });
   return { purged, purgedDeliveries, more: purged >= batch || purgedDeliveries >= batch };
 }
 
@@ -74,5 +78,6 @@ export async function removeBodies({ context }: SweepAccess, batch: number, sign
     }
   }
   if (done.length > 0) await bodies.strike(done);
+  context.emit?.({ kind: "purged", what: "bodies", count: removedBodies });
   return { removedBodies, more: due.length >= batch && done.length > 0 };
 }

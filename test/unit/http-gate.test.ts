@@ -34,6 +34,7 @@ function fake({ runKind = "transaction", definition, rules, settings, execute }:
     engine: {
       settings: { ...DEFAULTS, ...settings },
       ring: fingerprintRing(),
+      refused: () => {},
       bound: () => {},
       async execute(_operation, request) {
         requests.push(request);

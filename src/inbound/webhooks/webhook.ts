@@ -65,7 +65,10 @@ export function createWebhook<Tx>(once: Oncekey<Tx>, options: WebhookOptions<Tx>
   return {
     receive: async (incoming) => {
       const event = await accepted(endpoint, incoming);
-      if (typeof event === "string") return answerTo({ kind: "refused", why: event });
+      if (typeof event === "string") {
+        context.emit?.({ kind: "webhook_refused", source: options.source, why: event });
+        return answerTo({ kind: "refused", why: event });
+      }
       try {
         return answerTo(await act(endpoint, incoming.tenant, event));
       } catch (error) {
