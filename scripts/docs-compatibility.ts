@@ -51,6 +51,9 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
   "client/hooks": ["axios", "ky", "got"],
   "client/indexeddb": [],
   "client/local-storage": [],
+  logs: ["pino"],
+  otel: ["@opentelemetry/api", "@opentelemetry/sdk-trace-base", "@opentelemetry/sdk-metrics"],
+  prometheus: ["prom-client"],
   webhooks: ["stripe", "@octokit/webhooks-methods", "standardwebhooks"],
 };
 

@@ -7,6 +7,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { canariesTable } from "../lab/canaries/docs-table.ts";
 import { codes } from "../src/core/errors.ts";
+import { EVENT_MEANINGS } from "../src/engine/event.ts";
+import { INSTRUMENTS, prometheusName } from "../src/observe/instruments.ts";
 import { reportCheck, repositoryRoot } from "./check.ts";
 import { benchmarkTables } from "./docs-benchmarks.ts";
 import { compatibilityTable } from "./docs-compatibility.ts";
@@ -28,6 +30,22 @@ function developerCodes(): string {
     row.audience === "developer" ? [[`\`${code}\``, row.title]] : [],
   );
   return markdownTable(["code", "title"], rows);
+}
+
+function eventsTable(): string {
+  const rows = Object.entries(EVENT_MEANINGS).map(([kind, meaning]) => [`\`${kind}\``, meaning]);
+  return markdownTable(["event", "what happened"], rows);
+}
+
+function metricsTable(): string {
+  const rows = Object.entries(INSTRUMENTS).map(([name, row]) => [
+    `\`${name}\``,
+    `\`${prometheusName(name, row)}\``,
+    row.kind,
+    row.labels.map((label) => `\`${label}\``).join(", "),
+    row.help,
+  ]);
+  return markdownTable(["metric", "in Prometheus", "kind", "labels", "what it says"], rows);
 }
 
 function optionsOf({ name, extends: bases, doc, options }: OptionsInterface): string {
@@ -78,6 +96,13 @@ function pages(surface: PublicSurface): ReadonlyMap<string, ReadonlyMap<string, 
       new Map([
         ["client", clientCodes()],
         ["developer", developerCodes()],
+      ]),
+    ],
+    [
+      "docs/observe.md",
+      new Map([
+        ["events", eventsTable()],
+        ["metrics", metricsTable()],
       ]),
     ],
     ["docs/options.md", new Map([["options", options]])],

@@ -89,6 +89,11 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
     allowed: ["../engine/request.ts", "../core/store.ts"],
   },
   {
+    from: "src/observe",
+    refused: ["prom-client", "@opentelemetry/api", "pino", "../http/exchange.ts", "../stores/memory/index.ts"],
+    allowed: ["../engine/event.ts", "../core/store.ts", "./labels.ts"],
+  },
+  {
     from: "src/downstream",
     refused: ["amqplib", "../stores/postgres/index.ts", "../http/exchange.ts", "../inbound/inbox.ts", "../cli/main.ts"],
     allowed: ["../engine/request.ts", "../core/store.ts", "./relay.ts"],
