@@ -102,6 +102,7 @@ export type {
   FetchSending,
   HeaderFields,
 } from "./engine/fetch-options.ts";
+export type { KeyState } from "./engine/key-state.ts";
 export type { Oncekey } from "./engine/oncekey.ts";
 export type { Operation } from "./engine/operation.ts";
 export { assertOwned, currentOrigin, sendInside } from "./engine/owned-attempt.ts";
@@ -112,4 +113,5 @@ export type { Authorization, BindingOptions, RouteForm } from "./http/binding.ts
 export type { BodyForm } from "./http/body.ts";
 export { createOncekey } from "./http/create-oncekey.ts";
 export { type OpenApiObject, type OpenApiOptions, openApiOperation, problemSchema } from "./http/openapi.ts";
+export { operationStatus, type StatusAnswer, type StatusRequest } from "./http/operation-status.ts";
 export type { ProfileRequest } from "./http/profile-request.ts";

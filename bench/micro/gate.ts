@@ -37,7 +37,14 @@ function withoutStore(operation: Operation, withInput: boolean): Operation {
   const { engine } = operation;
   return {
     ...operation,
-    engine: { settings: engine.settings, ring: engine.ring, refused: () => {}, bound: () => {}, execute },
+    engine: {
+      settings: engine.settings,
+      ring: engine.ring,
+      refused: () => {},
+      state: async () => "none",
+      bound: () => {},
+      execute,
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import type { WorldTransaction } from "./world.ts";
 type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
 /** Methods of the port that only look. Losing their answer or their statement is the same. */
-const READS: readonly (keyof Store)[] = ["clockMs", "read", "journal", "deliveries"];
+const READS: readonly (keyof Store)[] = ["clockMs", "read", "running", "journal", "deliveries"];
 /** What sweepers note for operators: nobody else reads it. */
 const LOCAL: readonly (keyof Store)[] = ["announce"];
 const WRITES: readonly (keyof Store)[] = [

@@ -4,6 +4,7 @@ import type { StepAbout } from "./stage.ts";
 const PHRASES: Readonly<Record<string, string>> = {
   clockMs: "asks for the time",
   read: "looks",
+  running: "looks who runs",
   claim: "claims",
   takeOver: "takes over",
   renew: "renews its lease",

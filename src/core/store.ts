@@ -149,6 +149,9 @@ export interface Store<Tx = unknown> {
   /** The entry, or `null`. One statement, no transaction, no write. */
   read(id: Uint8Array): Promise<StoredEntry | null>;
 
+  /** Whether a {@link Session.lock} holds the identity now, in whatever process. Takes no lock itself, and hinders nobody. */
+  running(id: Uint8Array): Promise<boolean>;
+
   /**
    * Inserts the claim in a commit of its own, unless the identity has an entry (`null`). Sent again with the same fence,
    * because its answer was lost, it gives the same row. `asynchronous`: a crash of the store may lose it, as long as no

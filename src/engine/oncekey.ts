@@ -25,6 +25,7 @@ import type { CaptureDefinition, OperationOptions, PhasesDefinition, Transaction
 import { type DirectRun, directRequest } from "./direct-request.ts";
 import { emitterOf } from "./emitter.ts";
 import { execute } from "./execute.ts";
+import { keyState } from "./key-state.ts";
 import { createLifecycle } from "./lifecycle.ts";
 import { checkMessageSettings } from "./messages.ts";
 import { observedDeliveries, observedDelivery } from "./observed-delivery.ts";
@@ -111,6 +112,7 @@ export function createEngine<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
         lifecycle.tracked(() => execute(observed, registry.known(operation), request)),
       ),
     refused: (operation, error) => tellRefused(context, operation, error),
+    state: (operation, id) => lifecycle.tracked(() => keyState(context, registry.known(operation), id)),
     bound: (operation) => void registry.known(operation),
   };
   const definition = (given: unknown) => {
@@ -171,7 +173,8 @@ function contextOf<Tx>(options: OncekeyOptions<Tx>): EngineContext {
   const pointed = onPoint === undefined ? store : withPoints(store, onPoint);
   const emit = emitterOf(settings);
   return {
-    store: emit === null ? pointed : tellingMessages(pointed, emit),
+    // What is no store is left for start() to refuse.
+    store: emit === null || typeof store?.transaction !== "function" ? pointed : tellingMessages(pointed, emit),
     emit,
     observed: null,
     settings,

@@ -2,6 +2,7 @@ import type { RunKind } from "../core/entry.ts";
 import type { FingerprintRing } from "../core/fingerprint.ts";
 import type { InputSchemas } from "../core/input.ts";
 import type { OperationOptions } from "./definition.ts";
+import type { KeyState } from "./key-state.ts";
 import type { OperationRequest } from "./request.ts";
 import type { AnyResult } from "./run-result.ts";
 import type { Settings } from "./settings.ts";
@@ -35,6 +36,8 @@ export interface Engine {
   execute(operation: Operation, request: OperationRequest): Promise<AnyResult>;
   /** Tells observers of a request that a binding refused before it had an identity. */
   refused(operation: Operation, error: unknown): void;
+  /** Where an identity of the operation stands. Raises `oncekey_not_started`, `oncekey_closed`, `idempotency_store_unavailable`. */
+  state(operation: Operation, id: Uint8Array): Promise<KeyState>;
   /** Called by an adapter when it binds an operation; raises `oncekey_operation_unknown` for a foreign one. */
   bound(operation: Operation, binding: { readonly requiresKey: boolean }): void;
 }

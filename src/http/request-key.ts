@@ -35,7 +35,7 @@ export function isInHead({ place }: KeyRule): boolean {
  * The key that a request's head carries; `null` where it may be absent and is. Raises `idempotency_key_missing` and
  * `idempotency_key_invalid`.
  */
-export function headKey(demand: KeyDemand, exchange: Exchange): string | null {
+export function headKey(demand: KeyDemand, exchange: Pick<Exchange, "headerLines">): string | null {
   const { place } = demand.rule;
   if (place.in !== "header") return null;
   const parsed = parseKey(exchange.headerLines(place.name), { maxLength: demand.maxLength });
@@ -43,7 +43,7 @@ export function headKey(demand: KeyDemand, exchange: Exchange): string | null {
 }
 
 /** The key that a request's body or query carries: in one place only. Raises as {@link headKey}. */
-export function memberKey(demand: KeyDemand, request: KeyedRequest): string | null {
+export function memberKey(demand: KeyDemand, request: Pick<KeyedRequest, "everyMember">): string | null {
   const { place } = demand.rule;
   if (place.in !== "member") return null;
   const values = place.names.flatMap((name) => request.everyMember(name));

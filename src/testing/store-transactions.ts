@@ -49,6 +49,23 @@ export const transactions: readonly StoreCase[] = [
   },
   {
     group,
+    name: "a look tells whether an identity is locked, and hinders nobody who locks it",
+    async run({ store }) {
+      const { id } = newEntry();
+      const lock = (session: Session<unknown>) => session.lock(id, newFingerprint(), LIMITS);
+      assert.equal(await store.running(id), false);
+      await whileOpen(store, lock, async () => {
+        assert.equal(await store.running(id), true);
+        assert.equal(await store.running(newEntry().id), false);
+      });
+      const looks = Array.from({ length: 20 }, () => store.running(id));
+      assert.equal(await store.transaction(lock), "owner");
+      await Promise.all(looks);
+      assert.equal(await store.running(id), false);
+    },
+  },
+  {
+    group,
     name: "the locks are free again after a commit and after a rollback",
     async run({ store }) {
       const { id } = newEntry();

@@ -76,6 +76,7 @@ function onPGlite(): () => Promise<StoreHarness<Transaction>> {
 
 /** Cases that look at an open transaction from outside: with one connection they would wait for themselves. */
 const NEEDS_TWO_CONNECTIONS = [
+  "a look tells whether an identity is locked, and hinders nobody who locks it",
   "the first to lock is the owner, an exact duplicate is busy, another payload is a mismatch",
   "the finished entry and the business rows are committed together, and seen by nobody before",
   "a transaction that has the lock reads what was committed before it got it",

@@ -35,6 +35,7 @@ function fake({ runKind = "transaction", definition, rules, settings, execute }:
       settings: { ...DEFAULTS, ...settings },
       ring: fingerprintRing(),
       refused: () => {},
+      state: async () => "none",
       bound: () => {},
       async execute(_operation, request) {
         requests.push(request);

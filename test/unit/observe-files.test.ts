@@ -15,13 +15,11 @@ interface Rules {
 }
 
 /** Every name that a scrape has, with its labels. */
-const series = new Map<string, readonly string[]>(
-  Object.entries(INSTRUMENTS).flatMap(([name, row]: [string, Instrument]) => {
-    const own = prometheusName(name, row);
-    if (row.kind !== "histogram") return [[own, row.labels] as const];
-    return ["_bucket", "_sum", "_count"].map((end) => [own + end, [...row.labels, "le"]] as const);
-  }),
-);
+const series = new Map<string, readonly string[]>();
+for (const [name, row] of Object.entries<Instrument>(INSTRUMENTS)) {
+  const ends = row.kind === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+  for (const end of ends) series.set(prometheusName(name, row) + end, end === "" ? row.labels : [...row.labels, "le"]);
+}
 
 /** What is wrong in a PromQL expression: metrics that there are not, labels that its metrics do not have. */
 function faults(expr: string): string[] {

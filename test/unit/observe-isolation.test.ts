@@ -59,6 +59,11 @@ describe("an observer", () => {
     }
   });
 
+  it("takes the place of no error about a store that is none", async () => {
+    const starting = createOncekey({ store: undefined as never, observe: () => {} }).start();
+    await expect(starting).rejects.toMatchObject({ code: "oncekey_config_invalid" });
+  });
+
   it("leaves the store as it is where there is none", () => {
     const store = memoryStore();
     expect(createOncekey({ store }).internals.context.store).toBe(store);

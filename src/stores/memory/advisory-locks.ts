@@ -2,6 +2,7 @@
 export interface AdvisoryLocks {
   /** `true`: held now, or held by the same transaction already. Never waits. */
   tryAcquire(name: string, holder: object): boolean;
+  isHeld(name: string): boolean;
   releaseAll(holder: object): void;
 }
 
@@ -14,6 +15,7 @@ export function advisoryLocks(): AdvisoryLocks {
       if (current === undefined) holders.set(name, holder);
       return current === undefined || current === holder;
     },
+    isHeld: (name) => holders.has(name),
     releaseAll(holder) {
       for (const [name, current] of [...holders]) if (current === holder) holders.delete(name);
     },

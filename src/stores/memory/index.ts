@@ -143,11 +143,18 @@ function recordStatements(tables: Tables): Statements<"journal" | "openIntent" |
   };
 }
 
-function transactionStatements(tables: Tables, free: Slots): Statements<"transaction" | "within" | "owns" | "send"> {
+function transactionStatements(
+  tables: Tables,
+  free: Slots,
+): Statements<"running" | "transaction" | "within" | "owns" | "send"> {
   const locks = advisoryLocks();
   const known = new WeakMap<MemoryTransaction, OpenTransaction>();
   const { within, ended } = memoryWithin({ tables, locks, opened: (tx) => known.get(tx) });
   return {
+    async running(id) {
+      await arrive();
+      return locks.isHeld(entryKey(id));
+    },
     within,
     async transaction(body) {
       await arrive();

@@ -5,7 +5,12 @@ import { createHash } from "node:crypto";
  * numbers shared by the whole database: a collision can only refuse a request, never let one run twice.
  */
 export function lockKeys(schema: string, id: Uint8Array, lockDigest: Uint8Array): [request: string, identity: string] {
-  return [bigintOf([schema, "request"], id, lockDigest), bigintOf([schema, "identity"], id)];
+  return [bigintOf([schema, "request"], id, lockDigest), identityLockKey(schema, id)];
+}
+
+/** The key of the second of them, which every run of the identity holds. */
+export function identityLockKey(schema: string, id: Uint8Array): string {
+  return bigintOf([schema, "identity"], id);
 }
 
 /** The key of the lock that senders of one order take, one after the other. */

@@ -13,6 +13,7 @@ import {
   groupStatements,
   singleStatements,
 } from "./group-statements.ts";
+import { identityLockKey } from "./lock-keys.ts";
 import { outboxStore } from "./outbox.ts";
 import { resolver } from "./resolve.ts";
 import { firstEntry, storedIntent, storedJournal } from "./rows.ts";
@@ -64,6 +65,7 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
     traits: traitsOf(driver, options.control),
     start: () => checkSchema(run),
     clockMs: async () => Number((await run("clock", []))[0]?.clock_ms),
+    running: async (id) => (await run("running", [identityLockKey(schema, id)]))[0]?.running === true,
     complete: statements.complete,
     ...claimStatements(run, statements),
     ...leaseStatements(run, renew),
