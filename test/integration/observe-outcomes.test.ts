@@ -207,6 +207,13 @@ describe("the counters of captured handlers", () => {
     expect(await world.counted(() => refund("c", 500))).toEqual({ [request("refunds", "replayed", 201)]: 1 });
   });
 
+  it("tell a retry that comes too late", async () => {
+    const world = await observedWorld();
+    const { refund } = await world.shop({ refuseLateRetries: true });
+    const longAgo = { "idempotency-first-sent": "Wed, 01 Jan 2020 00:00:00 GMT" };
+    expect(await world.counted(() => refund("a", 201, longAgo))).toEqual({ [request("refunds", "too_late")]: 1 });
+  });
+
   it("tell refusals at the door, and runs without protection", async () => {
     const world = await observedWorld();
     const { refund } = await world.shop();

@@ -122,7 +122,7 @@ async function shop(options: OncekeyOptions<PoolClient>, onStoreDown: "run" | "r
       once.run(orders, { scope: SCOPE, key: `${SECRETS.key}-${key}`, input: body(does), waitMs, correlation }),
     charge: (key: string, does: Does = "succeeds", waitMs = 0, correlation: string | null = null) =>
       once.run(charges, { scope: SCOPE, key: `${SECRETS.key}-${key}`, input: body(does), waitMs, correlation }),
-    refund: (key: string | null, status = 201) =>
+    refund: (key: string | null, status = 201, more: Record<string, string> = {}) =>
       handle(
         new Request("http://localhost/refunds", {
           method: "POST",
@@ -130,6 +130,7 @@ async function shop(options: OncekeyOptions<PoolClient>, onStoreDown: "run" | "r
           headers: {
             authorization: SECRETS.token,
             "x-status": String(status),
+            ...more,
             ...(key === null ? {} : { "idempotency-key": `${SECRETS.key}-${key}` }),
           },
         }),
