@@ -11,7 +11,7 @@ interface Series {
   readonly labels: Readonly<Record<string, string>>;
   /** The sum of a histogram, the value of all else. */
   value: number;
-  /** How many values fell into each bucket, and in all; empty unless a histogram. */
+  /** How many values fell between each bound and the one before it, and in all; empty unless a histogram. */
   readonly buckets: number[];
   count: number;
 }
@@ -37,7 +37,7 @@ export function createExposition(rows: readonly (readonly [string, Instrument])[
 
 function seriesOf(family: Family | undefined, labels: Readonly<Record<string, string>>): Series | null {
   if (family === undefined) return null;
-  const key = JSON.stringify(labels);
+  const key = Object.values(labels).join("\0");
   const known = family.series.get(key);
   if (known !== undefined) return known;
   const buckets = family.row.kind === "histogram" ? BUCKETS_S.map(() => 0) : [];
@@ -49,9 +49,9 @@ function seriesOf(family: Family | undefined, labels: Readonly<Record<string, st
 function add(series: Series, { kind }: Instrument, value: number): void {
   series.count++;
   series.value = kind === "gauge" ? value : series.value + value;
-  for (const [index, bound] of BUCKETS_S.entries()) {
-    if (kind === "histogram" && value <= bound) series.buckets[index] = (series.buckets[index] ?? 0) + 1;
-  }
+  if (kind !== "histogram") return;
+  const index = BUCKETS_S.findIndex((bound) => value <= bound);
+  if (index >= 0) series.buckets[index] = (series.buckets[index] ?? 0) + 1;
 }
 
 function familyText(name: string, { row, series }: Family): string {
@@ -61,9 +61,11 @@ function familyText(name: string, { row, series }: Family): string {
 
 function seriesText(name: string, { kind }: Instrument, { labels, value, buckets, count }: Series): string {
   if (kind !== "histogram") return line(name, labels, value);
-  const bounded = BUCKETS_S.map((bound, index) =>
-    line(`${name}_bucket`, { ...labels, le: String(bound) }, buckets[index] ?? 0),
-  );
+  let below = 0;
+  const bounded = BUCKETS_S.map((bound, index) => {
+    below += buckets[index] ?? 0;
+    return line(`${name}_bucket`, { ...labels, le: String(bound) }, below);
+  });
   return [
     ...bounded,
     line(`${name}_bucket`, { ...labels, le: "+Inf" }, count),

@@ -25,6 +25,9 @@ export function labeller({
     known.add(value);
     return value;
   };
-  return (row, labels) =>
-    Object.fromEntries(row.labels.map((label) => [label, bounded(label, String(labels[label] ?? ""))]));
+  return (row, labels) => {
+    const made: Record<string, string> = {};
+    for (const label of row.labels) made[label] = bounded(label, String(labels[label] ?? ""));
+    return made;
+  };
 }

@@ -10,9 +10,11 @@ export interface Measurement {
 }
 
 /** What an event counts as. `nowMs`: the local clock, for the one metric that is an instant. */
-export function measurementsOf(event: OncekeyEvent, nowMs: number): readonly Measurement[] {
-  const tenant = "tenant" in event && event.tenant !== null ? { tenant: event.tenant } : {};
-  return plainMeasurements(event, nowMs).map(({ labels, ...rest }) => ({ ...rest, labels: { ...labels, ...tenant } }));
+export function measurementsOf(event: OncekeyEvent, nowMs: number, withTenant: boolean): readonly Measurement[] {
+  const measured = plainMeasurements(event, nowMs);
+  if (!withTenant || !("tenant" in event) || event.tenant === null) return measured;
+  const { tenant } = event;
+  return measured.map(({ labels, ...rest }) => ({ ...rest, labels: { ...labels, tenant } }));
 }
 
 function plainMeasurements(event: OncekeyEvent, nowMs: number): readonly Measurement[] {

@@ -13,11 +13,12 @@ const STANDARD: { readonly [L in Label]?: string } = {
 
 /** Counts what happens with a meter. `dbSystem`: the value of `db.system.name`. */
 export function otelMetrics(meter: OtelMeter, dbSystem: string, options: LabelOptions): Observer {
-  const rows = new Map(instruments(options.tenants ?? false));
+  const withTenant = options.tenants ?? false;
+  const rows = new Map(instruments(withTenant));
   const adds = new Map([...rows].map(([name, row]) => [name, adding(meter, name, row)]));
   const labelsOf = labeller(options);
   return (event) => {
-    for (const { name, value, labels } of measurementsOf(event, Date.now())) {
+    for (const { name, value, labels } of measurementsOf(event, Date.now(), withTenant)) {
       const row = rows.get(name);
       if (row !== undefined) adds.get(name)?.(value, attributesOf(row, labelsOf(row, labels), dbSystem));
     }

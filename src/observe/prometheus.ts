@@ -92,9 +92,10 @@ function metricOf<R>({ client, registry }: PromRegistry<R>, name: string, row: I
 
 function measuring(options: LabelOptions, add: Add): Observer {
   const labelsOf = labeller(options);
-  const rows = new Map(instruments(options.tenants ?? false));
+  const withTenant = options.tenants ?? false;
+  const rows = new Map(instruments(withTenant));
   return (event) => {
-    for (const { name, value, labels } of measurementsOf(event, Date.now())) {
+    for (const { name, value, labels } of measurementsOf(event, Date.now(), withTenant)) {
       const row = rows.get(name);
       if (row !== undefined) add(name, row, labelsOf(row, labels), value);
     }
