@@ -11,6 +11,7 @@ import { EVENT_MEANINGS } from "../src/engine/event.ts";
 import { INSTRUMENTS, prometheusName } from "../src/observe/instruments.ts";
 import { reportCheck, repositoryRoot } from "./check.ts";
 import { benchmarkTables } from "./docs-benchmarks.ts";
+import { scaleTables } from "./docs-scale.ts";
 import { compatibilityTable } from "./docs-compatibility.ts";
 import { problemHeads } from "./docs-problems.ts";
 import { profilesTable } from "./docs-profiles.ts";
@@ -112,6 +113,7 @@ function pages(surface: PublicSurface): ReadonlyMap<string, ReadonlyMap<string, 
     ["docs/canaries.md", new Map([["canaries", canariesTable()]])],
     ["docs/proof.md", new Map([["proof", proofSections()]])],
     ["docs/benchmarks.md", benchmarkTables()],
+    ["docs/scale.md", scaleTables()],
     ...[...problemHeads()].map(([page, head]) => [page, new Map([["problem", head]])] as const),
   ]);
 }
