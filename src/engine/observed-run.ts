@@ -213,6 +213,6 @@ export function errorName(error: unknown): string {
 }
 
 /** The first word of a reason (`gave_up`, `call_unknown`): what follows it names calls, or is the application's own text. */
-export function reasonClass(reason: string): string {
+function reasonClass(reason: string): string {
   return /^([a-z]+(?:_[a-z]+)*)(?::|$)/.exec(reason)?.[1] ?? "other";
 }

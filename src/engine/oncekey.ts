@@ -26,14 +26,14 @@ import { type DirectRun, directRequest } from "./direct-request.ts";
 import { emitterOf } from "./emitter.ts";
 import { execute } from "./execute.ts";
 import { keyState } from "./key-state.ts";
-import { createLifecycle } from "./lifecycle.ts";
+import { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 import { checkMessageSettings } from "./messages.ts";
 import { observedDeliveries, observedDelivery } from "./observed-delivery.ts";
 import { tellingMessages } from "./observed-messages.ts";
 import { observedRequest, tellRefused } from "./observed-run.ts";
 import type { Engine, Operation } from "./operation.ts";
 import { withPoints } from "./points.ts";
-import { createRegistry } from "./registry.ts";
+import { createRegistry, type Registry } from "./registry.ts";
 import { inMemory, type RunResult } from "./run-result.ts";
 import { type OncekeyOptions, settingsOf } from "./settings.ts";
 import { createSharing } from "./sharing.ts";
@@ -104,17 +104,7 @@ export function createEngine<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
   const context = contextOf(options);
   const registry = createRegistry();
   const lifecycle = createLifecycle(context.settings.clock);
-  const engine: Engine = {
-    settings: context.settings,
-    ring: context.ring,
-    execute: (operation, request) =>
-      observedRequest(context, operation, request, (observed) =>
-        lifecycle.tracked(() => execute(observed, registry.known(operation), request)),
-      ),
-    refused: (operation, error) => tellRefused(context, operation, error),
-    state: (operation, id) => lifecycle.tracked(() => keyState(context, registry.known(operation), id)),
-    bound: (operation) => void registry.known(operation),
-  };
+  const engine = engineOf(context, registry, lifecycle);
   const definition = (given: unknown) => {
     if (lifecycle.phase !== "new") throw definedLate();
     return given as OperationOptions<InputSchemas>;
@@ -163,6 +153,21 @@ export function createEngine<Tx>(options: OncekeyOptions<Tx>): Oncekey<Tx> {
     },
     close: async ({ graceMs = 10_000 } = {}) => ({ drained: await lifecycle.close(graceMs) }),
     internals: { context, registry, lifecycle },
+  };
+}
+
+/** What bindings get of the instance. */
+function engineOf(context: EngineContext, registry: Registry, lifecycle: Lifecycle): Engine {
+  return {
+    settings: context.settings,
+    ring: context.ring,
+    execute: (operation, request) =>
+      observedRequest(context, operation, request, (observed) =>
+        lifecycle.tracked(() => execute(observed, registry.known(operation), request)),
+      ),
+    refused: (operation, error) => tellRefused(context, operation, error),
+    state: (operation, id) => lifecycle.tracked(() => keyState(context, registry.known(operation), id)),
+    bound: (operation) => void registry.known(operation),
   };
 }
 

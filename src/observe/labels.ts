@@ -2,7 +2,7 @@ import type { Instrument, Label } from "./instruments.ts";
 import type { Measurement } from "./measurements.ts";
 
 /** What stands for all values of a label beyond the most that it may take. */
-export const OTHER = "other";
+const OTHER = "other";
 
 /** How labels are made. */
 export interface LabelOptions {

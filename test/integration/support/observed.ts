@@ -21,7 +21,7 @@ import { createDatabase, testPool } from "../../support/postgres.ts";
 /** What the operations do with a request; chosen by its body. */
 export type Does = "succeeds" | "is refused" | "throws" | "waits" | "sends";
 
-export const SCOPE = { tenant: "acme", client: null };
+const SCOPE = { tenant: "acme", client: null };
 
 /** Values that no event, metric, log or span may hold. */
 export const SECRETS = { key: "key-that-nobody-may-see", body: "body-that-nobody-may-see", token: "Bearer-not-to-see" };
