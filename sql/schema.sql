@@ -94,6 +94,20 @@ CREATE TABLE oncekey.intent (
   CONSTRAINT intent_state CHECK ((state = ANY (ARRAY['open'::text, 'settled'::text, 'cancelled'::text])))
 );
 
+CREATE TABLE oncekey.layout (
+  maintained_until timestamp with time zone,
+  width_s integer NOT NULL DEFAULT 86400,
+  retention_s integer NOT NULL DEFAULT 86400,
+  one boolean NOT NULL DEFAULT true,
+  guarded boolean NOT NULL DEFAULT false,
+  name text NOT NULL DEFAULT 'plain'::text,
+  CONSTRAINT layout_pkey PRIMARY KEY (one),
+  CONSTRAINT layout_name CHECK ((name = ANY (ARRAY['plain'::text, 'partitioned'::text]))),
+  CONSTRAINT layout_one CHECK (one),
+  CONSTRAINT layout_retention CHECK ((retention_s >= 1)),
+  CONSTRAINT layout_width CHECK ((width_s >= 1))
+);
+
 CREATE TABLE oncekey.migration (
   number integer NOT NULL,
   name text NOT NULL,
@@ -127,6 +141,14 @@ CREATE TABLE oncekey.outbox (
   CONSTRAINT outbox_delivered_at CHECK (((state = 'delivered'::text) = (delivered_at IS NOT NULL))),
   CONSTRAINT outbox_state CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'dead'::text]))),
   CONSTRAINT outbox_topic_length CHECK (((char_length(topic) >= 1) AND (char_length(topic) <= 255)))
+);
+
+CREATE TABLE oncekey.outcome_partition (
+  from_at timestamp with time zone NOT NULL,
+  to_at timestamp with time zone NOT NULL,
+  name text NOT NULL,
+  CONSTRAINT outcome_partition_pkey PRIMARY KEY (name),
+  CONSTRAINT outcome_partition_span CHECK ((from_at < to_at))
 );
 
 CREATE TABLE oncekey.phase (

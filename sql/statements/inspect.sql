@@ -11,9 +11,25 @@ SELECT
   (extract(epoch FROM sweep_at) * 1000)::float8 AS sweep_at,
   (extract(epoch FROM settles_at) * 1000)::float8 AS settles_at,
   correlation
-FROM oncekey.entry
-WHERE key = $1::text
-  AND ($2::text IS NULL OR tenant = $2::text)
-  AND ($3::text IS NULL OR operation = $3::text)
+FROM (
+  SELECT
+    id, tenant, client, operation, key, run_kind, operation_version, state, attempt, recovery_point, reason, status,
+    outcome_gone, created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, sweep_at, settles_at,
+    correlation
+  FROM oncekey.entry
+  WHERE key = $1::text
+    AND ($2::text IS NULL OR tenant = $2::text)
+    AND ($3::text IS NULL OR operation = $3::text)
+  UNION ALL
+  SELECT
+    id, tenant, client, operation, key, run_kind, operation_version, state, attempt, recovery_point, reason, status,
+    outcome_gone, created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, sweep_at, settles_at,
+    correlation
+  FROM oncekey.outcome
+  WHERE key = $1::text
+    AND ($2::text IS NULL OR tenant = $2::text)
+    AND ($3::text IS NULL OR operation = $3::text)
+    AND expires_at > statement_timestamp()
+) AS entry
 ORDER BY created_at, id
 LIMIT 1000;

@@ -12,7 +12,21 @@ SELECT
   (extract(epoch FROM sweep_at) * 1000)::float8 AS sweep_at,
   (extract(epoch FROM settles_at) * 1000)::float8 AS settles_at,
   correlation
-FROM oncekey.entry
-WHERE id BETWEEN $1::bytea AND $2::bytea
+FROM (
+  SELECT
+    id, tenant, client, operation, key, run_kind, operation_version, state, attempt, recovery_point, reason, status,
+    outcome_gone, created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, sweep_at, settles_at,
+    correlation
+  FROM oncekey.entry
+  WHERE id BETWEEN $1::bytea AND $2::bytea
+  UNION ALL
+  SELECT
+    id, tenant, client, operation, key, run_kind, operation_version, state, attempt, recovery_point, reason, status,
+    outcome_gone, created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, sweep_at, settles_at,
+    correlation
+  FROM oncekey.outcome
+  WHERE id BETWEEN $1::bytea AND $2::bytea
+    AND expires_at > statement_timestamp()
+) AS entry
 ORDER BY id
 LIMIT 2;

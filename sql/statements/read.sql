@@ -1,5 +1,9 @@
--- The entry of an identity. One statement, no transaction, no write.
+-- The entry of an identity, as far as it lies in the table of entries. One statement, no transaction, no write. There is
+-- always a row: it also tells, of the same instant, whether outcomes lie in partitions (guarded), where read_apart.sql looks,
+-- too; and whether they are to (apart).
 SELECT
+  guarded,
+  layout.name = 'partitioned' AS apart,
   -- entry columns
   id, tenant, client, operation, key, run_kind, operation_version, state, fingerprint, wire_digest, fence, seed,
   attempt, recovery_point, reason, status, outcome, outcome_gone, body_pointer, input, context, correlation,
@@ -13,5 +17,5 @@ SELECT
   (extract(epoch FROM sweep_at - clock_timestamp()) * 1000)::float8 AS sweep_in_ms,
   (extract(epoch FROM settles_at - clock_timestamp()) * 1000)::float8 AS settles_in_ms
   -- end of entry columns
-FROM oncekey.entry
-WHERE id = $1::bytea;
+FROM oncekey.layout
+LEFT JOIN oncekey.entry ON entry.id = $1::bytea;

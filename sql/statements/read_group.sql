@@ -4,6 +4,8 @@
 SELECT
   wanted.place::int AS place,
   coalesce(known.long, false) AS long,
+  guarded,
+  layout.name = 'partitioned' AS apart,
   -- entry columns
   id, tenant, client, operation, key, run_kind, operation_version, state, fingerprint, wire_digest, fence, seed,
   attempt, recovery_point, reason, status, outcome, outcome_gone, body_pointer, input, context, correlation,
@@ -17,7 +19,8 @@ SELECT
   (extract(epoch FROM sweep_at - clock_timestamp()) * 1000)::float8 AS sweep_in_ms,
   (extract(epoch FROM settles_at - clock_timestamp()) * 1000)::float8 AS settles_in_ms
   -- end of entry columns
-FROM json_array_elements_text($1::text::json) WITH ORDINALITY AS wanted(id_hex, place)
+FROM oncekey.layout
+CROSS JOIN json_array_elements_text($1::text::json) WITH ORDINALITY AS wanted(id_hex, place)
 LEFT JOIN LATERAL (
   SELECT
     coalesce(octet_length(input), 0) + coalesce(octet_length(context), 0) + coalesce(octet_length(outcome), 0)

@@ -2,7 +2,11 @@
 -- of each value the first bytes only.
 WITH heads AS (
   SELECT v.part, v.head
-  FROM oncekey.entry AS e
+  FROM (
+    SELECT input, context, outcome FROM oncekey.entry
+    UNION ALL
+    SELECT input, context, outcome FROM oncekey.outcome
+  ) AS e
   CROSS JOIN LATERAL (
     VALUES
       ('input', substr(e.input, 1, 2)),

@@ -13,7 +13,8 @@ export const purgeCommand: Command = {
   summary: "delete entries whose retention is over",
   about: `Deletes every entry whose retention is over, with what was recorded for it; where a tombstone is kept, identity and
 fingerprint stay until it ends. Entries that are not finished are never touched. Each batch is a commit of its own, so
-that an interrupted purge keeps what it did; entries that somebody else holds at the moment are left to the next purge.`,
+that an interrupted purge keeps what it did; entries that somebody else holds at the moment are left to the next purge.
+In the partitioned layout it looks after the partitions, too, if its role owns the tables.`,
   operands: [],
   options: {
     batch: { value: "N", meaning: "entries per commit, 1 to 100000; default: 1000" },
@@ -24,6 +25,7 @@ that an interrupted purge keeps what it did; entries that somebody else holds at
     const batch = batchOf(line);
     return withStore(line, async (store) => {
       const purged = await purgeAll(store, batch);
+      await store.maintain();
       const text =
         purged === 0
           ? "No entry was past its retention; nothing was purged.\n"

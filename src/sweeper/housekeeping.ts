@@ -45,6 +45,11 @@ export async function purge({ context }: SweepAccess, batch: number): Promise<Pu
   return { purged, purgedDeliveries, more: purged >= batch || purgedDeliveries >= batch };
 }
 
+/** Looks after the store's own tables. Says whether there may be more. */
+export async function maintain({ context }: SweepAccess, signal?: AbortSignal): Promise<{ readonly more: boolean }> {
+  return { more: await context.store.maintain(signal) };
+}
+
 /** How many bodies one pass removed from the body store, and whether there may be more. */
 export interface Removed {
   readonly removedBodies: number;

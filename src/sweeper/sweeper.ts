@@ -1,6 +1,6 @@
 import { OncekeyError } from "../core/errors.ts";
 import { type Instance, type SweepAccess, type SweepJob, type Swept, sweepJobs } from "../engine/sweeping.ts";
-import { announce, markLapsed, purge, removeBodies } from "./housekeeping.ts";
+import { announce, maintain, markLapsed, purge, removeBodies } from "./housekeeping.ts";
 import { loop, type Step } from "./loop.ts";
 import { createPlaces, type Places } from "./places.ts";
 
@@ -57,6 +57,9 @@ const ANNOUNCE_EVERY_MS = 10_000;
 /** Nobody waits for a body to be removed. */
 const BODIES_EVERY_MS = 10_000;
 
+/** Partitions are made a width ahead: nobody waits for the next one. */
+const MAINTAIN_EVERY_MS = 30_000;
+
 type Options = Required<SweeperOptions>;
 type Counts = Record<Swept, number>;
 
@@ -84,6 +87,7 @@ async function runOnce(access: SweepAccess, jobs: readonly SweepJob[], options: 
     markLapsed(access, jobs, options.batch),
     purge(access, options.batch),
     removeBodies(access, options.batch),
+    maintain(access),
     ...workers.map((places) => workOnce(places, options.batch)),
   ] as const);
   return { ...counts, marked, purged, purgedDeliveries, removedBodies };
@@ -116,6 +120,10 @@ async function run(
     loop(access, "announce", signal, () => announce(access, jobs).then(() => "nothing"), announced),
     loop(access, "mark", signal, () => markLapsed(access, jobs, batch).then(said), pauses),
     loop(access, "purge", signal, () => purge(access, batch).then(said), pauses),
+    loop(access, "maintain", signal, () => maintain(access, signal).then(said), {
+      nothingMs: MAINTAIN_EVERY_MS,
+      moreMs: purgePauseMs,
+    }),
     loop(access, "remove bodies", signal, () => removeBodies(access, batch, signal).then(said), {
       nothingMs: Math.max(intervalMs, BODIES_EVERY_MS),
       moreMs: purgePauseMs,

@@ -1,5 +1,8 @@
 import type { RunKind } from "oncekey";
+import { fromPg } from "oncekey/drivers/pg";
+import { changeLayout } from "oncekey/postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testPool } from "../support/postgres.ts";
 import { RUN_KINDS } from "./support/orders.ts";
 import { effects, entries, ordersDatabase } from "./support/rows.ts";
 import { startWorkers, type Worker, type WorkerAnswer } from "./support/workers.ts";
@@ -36,11 +39,13 @@ function race(kind: RunKind, key: string, amountOf: (index: number) => number): 
 const CLAIMING: readonly RunKind[] = ["phases", "capture"];
 
 describe.each([
-  ["", true],
-  ["without groups, ", false],
-])("%s", (_, groups) => {
+  ["", true, "plain"],
+  ["without groups, ", false, "plain"],
+  ["in the partitioned layout, ", true, "partitioned"],
+] as const)("%s", (_, groups, layout) => {
   beforeAll(async () => {
     url = await ordersDatabase();
+    await changeLayout(fromPg(testPool(url)), layout);
     fleet = await startWorkers(PROCESSES, { url, poolSize: 4, groups });
   });
 

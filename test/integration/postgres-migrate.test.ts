@@ -32,6 +32,7 @@ describe("migrate()", () => {
       { number: 1, name: "entries" },
       { number: 2, name: "recovery_and_messages" },
       { number: 3, name: "long_bodies_and_erasure" },
+      { number: 4, name: "partitioned_outcomes" },
     ]);
     expect((await migrate(driver)).applied).toEqual([]);
     expect(await dumpSchema((sql) => query(url, sql))).toBe(readFileSync("sql/schema.sql", "utf8"));
@@ -41,7 +42,7 @@ describe("migrate()", () => {
     it(`lets one of several processes do the work while the others wait (${isolation} by default)`, async () => {
       const { driver } = await emptyDatabase({ isolation });
       const results = await Promise.all(Array.from({ length: 6 }, () => migrate(driver)));
-      expect(results.map(({ applied }) => applied.length).sort()).toEqual([0, 0, 0, 0, 0, 3]);
+      expect(results.map(({ applied }) => applied.length).sort()).toEqual([0, 0, 0, 0, 0, 4]);
     });
   }
 
@@ -106,7 +107,7 @@ describe("a database of the first release", () => {
        VALUES (${hex(lapsed.id)}, 'authorize', 1, 'k', sha256('r'), ${hex(lapsed.fence)}, now())`,
       message("m1"),
     );
-    expect((await migrate(driver)).applied.map(({ number }) => number)).toEqual([2, 3]);
+    expect((await migrate(driver)).applied.map(({ number }) => number)).toEqual([2, 3, 4]);
     const store = postgresStore(driver);
     await store.start();
     expect(await store.complete(running.id, running.fence, completion())).toBe(true);
@@ -129,7 +130,7 @@ describe("a database of the first release", () => {
     const migrated = migrate(driver);
     while ((await query(url, "SELECT FROM pg_locks WHERE NOT granted AND relation IS NOT NULL")).length === 0);
     await other.query("COMMIT");
-    expect((await migrated).applied).toHaveLength(2);
+    expect((await migrated).applied).toHaveLength(3);
     await other.query(oldRow(later, "state, lease_until", "'in_progress', now() + interval '1 minute'"));
     await other.query(message("m2"));
     for (const { id } of [open, later]) {
@@ -141,7 +142,7 @@ describe("a database of the first release", () => {
     }
     await other.end();
     expect(await storeStatus(driver)).toMatchObject({
-      schemaVersion: 3,
+      schemaVersion: 4,
       entries: { succeeded: 2 },
       pendingMessages: 1,
     });
@@ -194,7 +195,7 @@ describe("printMigrations()", () => {
   it("puts the schema's name in its place, and starts where it is told to", () => {
     expect(printMigrations({ schema: "once_b" })).not.toMatch(/\boncekey\./);
     expect(printMigrations({ from: 2 })).not.toContain("CREATE TABLE oncekey.entry");
-    expect(printMigrations({ from: 4 })).toBe("");
+    expect(printMigrations({ from: 5 })).toBe("");
   });
 });
 

@@ -91,6 +91,7 @@ const INSTANTS = {
     ...["created_at", "lease_until", "not_before", "completed_at", "expires_at", "tombstone_until"],
     ...["sweep_at", "settles_at"],
   ],
+  outcome: ["created_at", "not_before", "completed_at", "expires_at"],
   intent: ["started_at", "settles_at"],
   outbox: ["created_at", "available_at", "delivered_at"],
   inbox: ["received_at", "expires_at"],

@@ -22,6 +22,7 @@ const TABLES = [
   "intent",
   "phase",
   "entry",
+  "outcome",
   "outbox",
   "inbox",
   "producer",

@@ -197,7 +197,9 @@ async function runTransaction<R>(
   }
 }
 
-function sweepStatements(tables: Tables): Statements<"takeDue" | "markLapsed" | "announce" | "purge" | "resolve"> {
+function sweepStatements(
+  tables: Tables,
+): Statements<"takeDue" | "markLapsed" | "announce" | "purge" | "maintain" | "resolve"> {
   return {
     async takeDue(target, limit, leaseMs) {
       const own = copied(target);
@@ -214,6 +216,8 @@ function sweepStatements(tables: Tables): Statements<"takeDue" | "markLapsed" | 
       await arrive();
       announceTargets(tables, own);
     },
+    // Nothing to look after.
+    maintain: async () => false,
     async purge(limit) {
       await arrive();
       return purgeEntries(tables, limit);

@@ -158,13 +158,18 @@ function refused(why: string): OncekeyError {
 
 const jsonOrNull = (value: unknown) => (value === null ? null : JSON.stringify(value));
 
+/** Entries first: what one completes meanwhile is met in its partition, behind. */
 async function eraseEntries(run: Run, erasure: Erasure) {
   const { scope, operation, keys, tombstoneMs, dryRun } = erasure;
   const rest = [...scope, operation, jsonOrNull(keys), tombstoneMs, !dryRun];
   const part = await eraseTable(erasure, NO_BYTES, (after) => run("erase_entries", [after, erasure.batch, ...rest]));
+  const apart = await eraseTable(erasure, NO_BYTES, (after) => run("erase_outcomes", [after, erasure.batch, ...rest]));
   const ids = part.last.flatMap((row) => text(row, "unfinished_ids").split(" ")).filter((id) => id !== "");
   return {
     ...part,
+    selected: part.selected + apart.selected,
+    erased: part.erased + apart.erased,
+    busy: part.busy + apart.busy,
     bodies: dryRun ? part.found("held_bodies") : part.done("bodies"),
     inProgress: part.found("in_progress"),
     needsRecovery: part.found("needs_recovery"),

@@ -77,8 +77,22 @@ export function looksDisconnected(error: unknown): boolean {
 export function ownFailure(error: unknown): unknown {
   if (error instanceof StoreFailure) return error;
   if (violates(error, "entry_pkey")) return storeFailure("conflict", error);
+  if (sqlState(error) === "25001" && isGuard(error)) return isolationRefused(error);
   if (PREPARED_LOST.test(sqlState(error) ?? "")) return preparedLost(error);
   return serverFailure(error) ?? (looksDisconnected(error) ? storeFailure("unavailable", error) : withoutRow(error));
+}
+
+/** Of the guard of the partitioned layout (migration 4), not of somebody's own command in the wrong place. */
+const isGuard = (error: unknown) =>
+  causes(error).some(({ message }) => String(message).includes("needs READ COMMITTED"));
+
+/** What the partitioned layout demands, and what to do. Raises nothing itself: the error is the caller's to throw. */
+export function isolationRefused(cause?: unknown): OncekeyError {
+  return new OncekeyError(
+    "oncekey_config_invalid",
+    'The partitioned layout needs READ COMMITTED: an older snapshot could miss an outcome and run its key again. Nothing was stored. Open transactions at that level (default_transaction_isolation, or your client\'s option), or go back with "oncekey layout plain".',
+    { cause },
+  );
 }
 
 /** A name is taken by somebody else's statement, or belongs to none: the connection is not the one that it seems to be. */

@@ -14,8 +14,9 @@ export interface GrantRoles {
 
 const ENGINE_GRANTS = [
   "USAGE ON SCHEMA oncekey",
-  "SELECT ON oncekey.migration",
+  "SELECT ON oncekey.migration, oncekey.layout, oncekey.outcome_partition",
   "SELECT, INSERT, UPDATE, DELETE ON oncekey.entry, oncekey.phase, oncekey.intent",
+  "SELECT, INSERT ON oncekey.outcome",
   "INSERT ON oncekey.outbox",
   "SELECT, INSERT, UPDATE, DELETE ON oncekey.inbox",
   "SELECT, INSERT, UPDATE ON oncekey.producer, oncekey.subject, oncekey.sweep_target",
@@ -26,14 +27,17 @@ const GRANTS: Record<keyof GrantRoles, readonly string[]> = {
   api: ENGINE_GRANTS,
   worker: [
     ...ENGINE_GRANTS,
+    // Erasing takes outcomes out of their partitions, rotating seals them anew; changing tables takes their owner.
+    "UPDATE, DELETE ON oncekey.outcome",
     "SELECT, UPDATE, DELETE ON oncekey.outbox",
     // Not UPDATE and DELETE: an audit that its writer can change is none.
     "SELECT, INSERT ON oncekey.resolution",
   ],
   console: [
     "USAGE ON SCHEMA oncekey",
-    "SELECT ON oncekey.migration",
+    "SELECT ON oncekey.migration, oncekey.layout, oncekey.outcome_partition",
     "SELECT (created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, attempt, operation_version, status, outcome_gone, id, state, run_kind, tenant, client, operation, key, recovery_point, reason, sweep_at, settles_at, correlation, body_pointer) ON oncekey.entry",
+    "SELECT (created_at, lease_until, not_before, completed_at, expires_at, tombstone_until, attempt, operation_version, status, outcome_gone, id, state, run_kind, tenant, client, operation, key, recovery_point, reason, sweep_at, settles_at, correlation, body_pointer) ON oncekey.outcome",
     "SELECT (entry_id, position, kind, name) ON oncekey.phase",
     "SELECT (entry_id, call, generation, state, form, started_at, settles_at) ON oncekey.intent",
     "SELECT (seq, id, topic, tenant, client, entry_id, state, attempts, created_at, available_at, delivered_at, fence, order_by, correlation, reason) ON oncekey.outbox",

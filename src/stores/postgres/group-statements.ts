@@ -2,7 +2,7 @@ import type { Completion } from "../../core/completion.ts";
 import type { NewEntry, StoredEntry } from "../../core/entry.ts";
 import { OncekeyError } from "../../core/errors.ts";
 import { sameDigest } from "../../core/fingerprint.ts";
-import type { ClaimCommit } from "../../core/store.ts";
+import { type ClaimCommit, StoreFailure } from "../../core/store.ts";
 import { lockWait, matched, type Run } from "./committing.ts";
 import type { Driver } from "./driver-port.ts";
 import { isUndone, isUnsupported, ownFailure } from "./errors.ts";
@@ -16,6 +16,7 @@ import {
   completionWeight,
   hex,
 } from "./group-rows.ts";
+import { type LayoutSeen, noteLayout, readEntry } from "./layout-seen.ts";
 import { boolean, bytes, completionParameters, entryParameters, firstEntry, number, storedEntry } from "./rows.ts";
 
 /** How concurrent statements of one process are merged. */
@@ -65,26 +66,39 @@ export function groupLimits(
 }
 
 /** One statement each, whatever else is under way. */
-export function singleStatements(run: Run): GroupedStatements {
+export function singleStatements(run: Run, seen: LayoutSeen): GroupedStatements {
   return {
-    read: async (id) => firstEntry(await run("read", [id])),
+    read: (id) => readEntry(run, seen, id),
     async insertClaim(entry, leaseMs, commit) {
-      return firstEntry(await run("claim", [...entryParameters(entry), leaseMs, lockWait(leaseMs), commit]));
+      const parameters = [...entryParameters(entry), leaseMs, lockWait(leaseMs), commit];
+      return firstEntry(await run("claim", parameters).catch(raiseUnlessTaken));
     },
     async complete(id, fence, completion) {
-      return matched(await run("complete", [id, fence, ...completionParameters(completion), null]));
+      const name = seen.apart ? "complete_apart" : "complete";
+      return matched(await run(name, [id, fence, ...completionParameters(completion), null]));
     },
   };
+}
+
+/** The insert met no row, but by its end the identity's outcome lay in a partition: the same as a row in its way. */
+function raiseUnlessTaken(error: unknown): readonly [] {
+  if (error instanceof StoreFailure && error.kind === "conflict") return [];
+  throw error;
 }
 
 /**
  * The same, merged. `once` runs a statement that is not tried again and raises the client's own error: a group that is
  * refused is not repeated, its members go on alone.
  */
-export function groupStatements(single: GroupedStatements, once: Run, limits: GroupLimits): GroupedStatements {
-  const read = grouped(readGroup(single, once), limits);
+export function groupStatements(
+  single: GroupedStatements,
+  once: Run,
+  limits: GroupLimits,
+  seen: LayoutSeen,
+): GroupedStatements {
+  const read = grouped(readGroup(single, once, seen), limits);
   const insertClaim = grouped(claimGroup(single, once), limits);
-  const complete = grouped(completeGroup(single, once), limits);
+  const complete = grouped(completeGroup(single, once, seen), limits);
   return {
     read,
     // One that waits for no disk gains nothing by company, and must not take the wait away from others.
@@ -96,17 +110,21 @@ export function groupStatements(single: GroupedStatements, once: Run, limits: Gr
 
 const failing = { isUndone, isImpossible: isUnsupported, failure: ownFailure };
 
-function readGroup(single: GroupedStatements, once: Run): Groupable<Uint8Array, StoredEntry | null> {
+function readGroup(single: GroupedStatements, once: Run, seen: LayoutSeen): Groupable<Uint8Array, StoredEntry | null> {
   return {
     ...failing,
     alone: single.read,
     weigh: (id) => 2 * id.length + 3,
     async together(ids) {
-      const rows = await once("read_group", [JSON.stringify(ids.map(hex)), LONG_BYTES]);
+      const isWhole = seen.guarded;
+      const rows = await once(isWhole ? "read_group_apart" : "read_group", [JSON.stringify(ids.map(hex)), LONG_BYTES]);
+      if (rows[0] !== undefined) noteLayout(seen, rows[0]);
       const byPlace = new Map(rows.map((row) => [number(row, "place"), row]));
       return ids.map((_, index): Share<StoredEntry | null> => {
         const row = byPlace.get(index + 1);
         if (row === undefined || boolean(row, "long")) return "alone";
+        // Absent where it was looked for, but there are partitions, which were not asked.
+        if (row.id === null && !isWhole && boolean(row, "guarded")) return "alone";
         return () => (row.id === null ? null : storedEntry(row));
       });
     },
@@ -131,13 +149,13 @@ function claimGroup(single: GroupedStatements, once: Run): Groupable<ClaimMember
   };
 }
 
-function completeGroup(single: GroupedStatements, once: Run): Groupable<CompleteMember, boolean> {
+function completeGroup(single: GroupedStatements, once: Run, seen: LayoutSeen): Groupable<CompleteMember, boolean> {
   return {
     ...failing,
     alone: ({ id, fence, completion }) => single.complete(id, fence, completion),
     weigh: completionWeight,
     async together(members) {
-      const rows = await once("complete_group", [completionRows(members)]);
+      const rows = await once(seen.apart ? "complete_group_apart" : "complete_group", [completionRows(members)]);
       const met = new Set(rows.map((row) => number(row, "place")));
       return members.map((_, place): Share<boolean> => (met.has(place) ? () => true : "alone"));
     },

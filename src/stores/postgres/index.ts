@@ -18,6 +18,15 @@ export { type GrantRoles, printGrants } from "./grants.ts";
 export type { GroupOptions } from "./group-statements.ts";
 export { entriesById, type InspectedEntry, type InspectQuery, inspectEntries } from "./inspect.ts";
 export {
+  changeLayout,
+  type LayoutName,
+  type LayoutOptions,
+  type OutcomePartition,
+  type StoreLayout,
+  storeLayout,
+} from "./layout.ts";
+export { type Maintained, type MaintainOptions, maintainLayout } from "./maintain.ts";
+export {
   discardMessages,
   type ListedMessage,
   listMessages,

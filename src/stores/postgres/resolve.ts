@@ -43,7 +43,8 @@ export function resolver<Tx>({ run, transaction }: ResolveParts<Tx>): Store<Tx>[
 
 async function resolveIn(run: Run, id: Uint8Array, resolution: Resolution): Promise<Resolved> {
   const [row] = await run("resolve_lock", [id, milliseconds(LOCK_WAIT_MS), milliseconds(IDLE_MS)]);
-  if (row === undefined || boolean(row, "absent")) return { kind: "absent" };
+  if (row === undefined) return finishedApart(run, id);
+  if (boolean(row, "absent")) return { kind: "absent" };
   const state = text(row, "state") as EntryState;
   if (state === "succeeded" || state === "failed") return { kind: "finished", state };
   const claimableInMs = number(row, "claimable_in_ms");
@@ -59,6 +60,13 @@ async function resolveIn(run: Run, id: Uint8Array, resolution: Resolution): Prom
   await settle(run, id, resolution, seenEntry(state, row), ownSettlesInMs);
   await audit(run, id, resolution, { row, forced: !isSettled, openIntents });
   return { kind: "resolved", from: state, openIntents };
+}
+
+/** What lies in a partition is finished, and nobody's to decide. */
+async function finishedApart(run: Run, id: Uint8Array): Promise<Resolved> {
+  const [row] = await run("read_apart", [id]);
+  const state = row === undefined ? null : textOrNull(row, "state");
+  return state === "succeeded" || state === "failed" ? { kind: "finished", state } : { kind: "absent" };
 }
 
 function seenEntry(state: SeenEntry["state"], row: SqlRow): SeenEntry {

@@ -61,21 +61,21 @@ const ofTenant: Owner = (row) => ownerOf(bytes(row, "id"), text(row, "tenant"));
 const messageOf: Owner = (row) => ownerOf(text(row, "id"), text(row, "tenant"));
 const hexOf = (keyOf: Owner) => (row: SqlRow) => Buffer.from(keyOf(row)).toString("hex");
 
+const entries: RotatedTable = {
+  due: "rotate_entries",
+  put: "reseal_entries",
+  first: [NO_BYTES],
+  keyOf: (row) => [idOf(row)],
+  nameOf: (row) => ({ id: hexOf(idOf)(row) }),
+  shownId: hexOf(idOf),
+  values: [value("input", "input", ofTenant), value("context", "context", ofTenant), value("outcome", "outcome", idOf)],
+};
+
 /** Every table with sealed values, and what binds each of them to its place. */
 export const rotatedTables: readonly RotatedTable[] = [
-  {
-    due: "rotate_entries",
-    put: "reseal_entries",
-    first: [NO_BYTES],
-    keyOf: (row) => [idOf(row)],
-    nameOf: (row) => ({ id: hexOf(idOf)(row) }),
-    shownId: hexOf(idOf),
-    values: [
-      value("input", "input", ofTenant),
-      value("context", "context", ofTenant),
-      value("outcome", "outcome", idOf),
-    ],
-  },
+  entries,
+  // Behind the entries: a completion on the way moves what it holds in this direction.
+  { ...entries, due: "rotate_outcomes", put: "reseal_outcomes" },
   {
     due: "rotate_records",
     put: "reseal_records",

@@ -1,6 +1,6 @@
 import { OncekeyError } from "../../core/errors.ts";
 import type { SqlRow } from "./driver-port.ts";
-import { sqlState } from "./errors.ts";
+import { isolationRefused, sqlState } from "./errors.ts";
 import { appliedMigrations, pendingMigrations, skew } from "./migrations.ts";
 import type { StatementName } from "./statements.ts";
 
@@ -23,6 +23,7 @@ export async function checkSchema(run: Run): Promise<void> {
   }
   const problem = serverProblem(rows[0] ?? {});
   if (problem !== null) throw new OncekeyError("oncekey_config_invalid", problem);
+  if ((await run("layout_fit", []).catch(raiseMissing))[0]?.unfit === true) throw isolationRefused();
 }
 
 function serverProblem(row: SqlRow): string | null {

@@ -5,10 +5,11 @@ import { arrivalSession } from "./arrivals.ts";
 import type { Run } from "./committing.ts";
 import type { SqlParameter, SqlRow } from "./driver-port.ts";
 import { ownFailure, sqlState, storeFailure, violates } from "./errors.ts";
+import { type LayoutSeen, readEntry } from "./layout-seen.ts";
 import { limitParameters } from "./limits.ts";
 import { lockKeys } from "./lock-keys.ts";
 import { messageParameters } from "./outbox.ts";
-import { completionParameters, entryParameters, storedEntry, text, textOrNull } from "./rows.ts";
+import { completionParameters, entryParameters, text, textOrNull } from "./rows.ts";
 import type { RunStatement, StatementName } from "./statements.ts";
 
 /** What a session needs to know about the transaction it belongs to. */
@@ -16,6 +17,7 @@ export interface SessionScope<Tx> {
   readonly tx: Tx;
   readonly schema: string;
   readonly run: RunStatement<Tx>;
+  readonly seen: LayoutSeen;
   /** `true` once the transaction is over: a body that was given up must not write on. */
   isOver(): boolean;
 }
@@ -41,22 +43,21 @@ export function openSession<Tx>(scope: SessionScope<Tx>): Session<Tx> {
       xact = textOrNull(row ?? {}, "xact");
       return row?.matched === true;
     },
-    async read(id) {
-      const [row] = await run("read", [id]);
-      return row === undefined ? null : storedEntry(row);
-    },
+    read: (id) => readEntry(run, scope.seen, id),
     async forgetExpired(id) {
       await run("forget_expired", [id]);
     },
     async insertFinished(entry, completion) {
-      const rows = await run("insert_finished", [...entryParameters(entry), ...completionParameters(completion), xact]);
+      const name = scope.seen.apart ? "insert_finished_apart" : "insert_finished";
+      const rows = await run(name, [...entryParameters(entry), ...completionParameters(completion), xact]);
       if (rows.length === 0) throw storeFailure("transaction_lost");
     },
     async recordPhase(id, fence, { position, kind, name, value }) {
       return fenced(await run("record_phase", [id, fence, position, kind, name, value, xact]));
     },
     async complete(id, fence, completion) {
-      return fenced(await run("complete", [id, fence, ...completionParameters(completion), xact]));
+      const name = scope.seen.apart ? "complete_apart" : "complete";
+      return fenced(await run(name, [id, fence, ...completionParameters(completion), xact]));
     },
     async send(message) {
       await run("send", messageParameters(scope.schema, message));
@@ -64,13 +65,15 @@ export function openSession<Tx>(scope: SessionScope<Tx>): Session<Tx> {
   };
 }
 
+type SendScope<Tx> = Omit<SessionScope<Tx>, "isOver" | "seen">;
+
 /** Writes an outbox row in a transaction of the caller's own. */
-export async function sendInside<Tx>(scope: Omit<SessionScope<Tx>, "isOver">, message: NewMessage): Promise<void> {
+export async function sendInside<Tx>(scope: SendScope<Tx>, message: NewMessage): Promise<void> {
   await runOwn({ ...scope, isOver: () => false }, "send", messageParameters(scope.schema, message));
 }
 
 async function runOwn<Tx>(
-  scope: SessionScope<Tx>,
+  scope: Omit<SessionScope<Tx>, "seen">,
   name: StatementName,
   parameters: readonly SqlParameter[],
 ): Promise<readonly SqlRow[]> {

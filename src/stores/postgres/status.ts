@@ -2,6 +2,7 @@ import { ENTRY_STATES, type EntryState, type RunKind } from "../../core/entry.ts
 import type { WaitingMessages } from "../../core/outbox.ts";
 import type { Driver, SqlRow } from "./driver-port.ts";
 import { ownFailure } from "./errors.ts";
+import { type StoreLayout, storeLayout } from "./layout.ts";
 import type { SchemaOptions } from "./migrate.ts";
 import { waitingMessages } from "./outbox.ts";
 import { number, numberOrNull, text } from "./rows.ts";
@@ -25,8 +26,11 @@ export interface StoreStatus {
   readonly pendingMessages: number;
   /** Messages that are not delivered, by topic and state. */
   readonly messages: readonly WaitingMessages[];
+  readonly layout: StoreLayout;
   readonly bytes: {
     readonly entry: number;
+    /** All partitions of outcomes together. */
+    readonly outcome: number;
     readonly phase: number;
     readonly intent: number;
     readonly outbox: number;
@@ -70,13 +74,14 @@ export async function storeStatus<Tx>(driver: Driver<Tx>, options: SchemaOptions
       pendingMessages: pending.reduce((total, { count }) => total + count, 0),
       recovery: (await run("recovery_groups", [])).map(recoveryGroup),
       orphaned: (await run("orphaned_groups", [])).map(orphanedGroup),
+      layout: await storeLayout(driver, options),
     };
   } catch (error) {
     throw ownFailure(error);
   }
 }
 
-type Counts = Omit<StoreStatus, "recovery" | "orphaned" | "messages" | "pendingMessages">;
+type Counts = Omit<StoreStatus, "recovery" | "orphaned" | "layout" | "messages" | "pendingMessages">;
 
 function statusOf(states: readonly SqlRow[], size: SqlRow): Counts {
   const find = (state: EntryState) => states.find((row) => row.state === state);
@@ -91,6 +96,7 @@ function statusOf(states: readonly SqlRow[], size: SqlRow): Counts {
     expired: sum("expired"),
     bytes: {
       entry: number(size, "entry_bytes"),
+      outcome: number(size, "outcome_bytes"),
       phase: number(size, "phase_bytes"),
       intent: number(size, "intent_bytes"),
       outbox: number(size, "outbox_bytes"),

@@ -13,7 +13,9 @@ import {
   groupStatements,
   singleStatements,
 } from "./group-statements.ts";
+import { nothingSeen } from "./layout-seen.ts";
 import { identityLockKey } from "./lock-keys.ts";
+import { maintainLayout } from "./maintain.ts";
 import { outboxStore } from "./outbox.ts";
 import { resolver } from "./resolve.ts";
 import { firstEntry, storedIntent, storedJournal } from "./rows.ts";
@@ -54,11 +56,12 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
   const takeConnection = connectionTurns(driver);
   const run = committing(runOn, takeConnection);
   const alone = options.control === undefined;
-  const transaction = transactionRunner({ driver, schema, run: runOn, alone, takeConnection });
+  const seen = nothingSeen();
+  const transaction = transactionRunner({ driver, schema, run: runOn, seen, alone, takeConnection });
   const limits = groupLimits(driver, options.groups);
-  const single = singleStatements(run);
+  const single = singleStatements(run, seen);
   const once: Run = (name, parameters) => during(takeConnection, () => runOn(name, parameters));
-  const statements = limits === null ? single : groupStatements(single, once, limits);
+  const statements = limits === null ? single : groupStatements(single, once, limits, seen);
   const renew = options.control === undefined ? run : committing(statementRunner(options.control, schema));
   return {
     name: "postgres",
@@ -73,18 +76,25 @@ export function postgresStore<Tx>(driver: Driver<Tx>, options: PostgresStoreOpti
     ...recordStatements(run),
     ...sweepStatements(run),
     ...arrivalStatements(run),
+    maintain: (signal) => maintainStore(driver, schema, signal),
     outbox: outboxStore(run),
     // A body is noted while a business transaction is open, which must not have to wait for another one's connection.
     bodies: bodyList(renew),
     resolve: resolver({ run: runOn, transaction }),
     transaction,
-    within: withinRunner({ schema, run: runOn }),
+    within: withinRunner({ schema, run: runOn, seen }),
     send: (tx, message) => sendInside({ tx, schema, run: runOn }, message),
     async owns(tx, id, fence) {
       const rows = await runOn("owns", [id, fence], tx).catch(raiseOwn);
       return matched(rows);
     },
   };
+}
+
+/** Upkeep of the layout; a role that does not own the tables leaves it to one that does. */
+async function maintainStore<Tx>(driver: Driver<Tx>, schema: string, signal?: AbortSignal): Promise<boolean> {
+  const said = await maintainLayout(driver, { schema, ...(signal && { signal }) });
+  return said.kind === "maintained" && said.created + said.dropped > 0;
 }
 
 function checkDriver(driver: unknown): void {

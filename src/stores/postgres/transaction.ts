@@ -1,6 +1,7 @@
 import { type Session, type Store, StoreFailure } from "../../core/store.ts";
 import type { Driver } from "./driver-port.ts";
 import { commitFailure, looksDisconnected, ownFailure, serverFailure, storeFailure } from "./errors.ts";
+import type { LayoutSeen } from "./layout-seen.ts";
 import { openSession } from "./session.ts";
 import type { RunStatement } from "./statements.ts";
 import { during, type TakeTurn, turns } from "./turns.ts";
@@ -10,6 +11,7 @@ export interface TransactionParts<Tx> {
   readonly driver: Driver<Tx>;
   readonly schema: string;
   readonly run: RunStatement<Tx>;
+  readonly seen: LayoutSeen;
   /** No second pool: one connection must stay free of transactions. */
   readonly alone: boolean;
   /** A turn for any connection; taken after the transaction's own. */
@@ -34,13 +36,13 @@ function turnsOf<Tx>({ driver, alone }: TransactionParts<Tx>): TakeTurn {
 }
 
 async function runOne<Tx, R>(parts: TransactionParts<Tx>, body: (session: Session<Tx>) => Promise<R>): Promise<R> {
-  const { driver, schema, run } = parts;
+  const { driver, schema, run, seen } = parts;
   let end: BodyEnd = { kind: "running" };
   let isOver = false;
   try {
     return await driver.transaction(async (tx) => {
       try {
-        const result = await body(openSession({ tx, schema, run, isOver: () => isOver }));
+        const result = await body(openSession({ tx, schema, run, seen, isOver: () => isOver }));
         end = { kind: "resolved" };
         return result;
       } catch (error) {

@@ -1,7 +1,7 @@
 import { OncekeyError } from "../../core/errors.ts";
 import { type Session, type Store, StoreFailure, type WithinTransaction } from "../../core/store.ts";
 import { ownFailure, serverFailure, sqlState, storeFailure } from "./errors.ts";
-import { storedEntry } from "./rows.ts";
+import { type LayoutSeen, readEntry } from "./layout-seen.ts";
 import { openSession } from "./session.ts";
 import type { RunStatement } from "./statements.ts";
 
@@ -9,6 +9,7 @@ import type { RunStatement } from "./statements.ts";
 export interface WithinParts<Tx> {
   readonly schema: string;
   readonly run: RunStatement<Tx>;
+  readonly seen: LayoutSeen;
 }
 
 /** One run inside a caller's transaction. */
@@ -49,17 +50,16 @@ export function withinRunner<Tx>(parts: WithinParts<Tx>): Store<Tx>["within"] {
   };
 }
 
-async function readWithin<Tx>({ run, tx }: Scope<Tx>, id: Uint8Array) {
-  const [row] = await run("read", [id], tx).catch((error) => raiseUnusable(error));
-  return row === undefined ? null : storedEntry(row);
+function readWithin<Tx>({ run, tx, seen }: Scope<Tx>, id: Uint8Array) {
+  return readEntry((name, given) => run(name, given, tx).catch((error) => raiseUnusable(error)), seen, id);
 }
 
 async function inSavepoint<Tx, R>(scope: Scope<Tx>, body: (session: Session<Tx>) => Promise<R>): Promise<R> {
-  const { run, tx, schema } = scope;
+  const { run, tx, schema, seen } = scope;
   let isOver = false;
   await run("within_begin", [], tx).catch((error) => raiseUnusable(error));
   try {
-    const result = await body(openSession({ tx, schema, run: withinRun(scope), isOver: () => isOver }));
+    const result = await body(openSession({ tx, schema, run: withinRun(scope), seen, isOver: () => isOver }));
     await run("within_end", [], tx);
     return result;
   } catch (error) {

@@ -33,7 +33,7 @@ export async function effects(url: string, key?: string): Promise<EffectRow[]> {
   return rows as EffectRow[];
 }
 
-/** The stored entries, with what tests look at. */
+/** The stored entries, wherever they lie, with what tests look at. */
 export function entries(url: string): Promise<Record<string, unknown>[]> {
   return look(
     url,
@@ -41,6 +41,6 @@ export function entries(url: string): Promise<Record<string, unknown>[]> {
             extract(epoch FROM lease_until - created_at) * 1000 AS leased_for_ms,
             lease_until <= clock_timestamp() AS lapsed,
             expires_at > clock_timestamp() AS kept
-     FROM oncekey.entry ORDER BY key`,
+     FROM (SELECT * FROM oncekey.entry UNION ALL SELECT * FROM oncekey.outcome) AS either ORDER BY key`,
   );
 }
