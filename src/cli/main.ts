@@ -14,6 +14,7 @@ import { purgeCommand } from "./purge.ts";
 import { resolveCommand } from "./resolve.ts";
 import { rotateCommand } from "./rotate.ts";
 import { statusCommand } from "./status.ts";
+import { layoutCommand } from "./store-layout.ts";
 import { verifyCommand } from "./verify.ts";
 import { workerCommand } from "./worker.ts";
 
@@ -24,6 +25,7 @@ const commands: CommandTable = new Map([
   ["resolve", resolveCommand],
   ["outbox", outboxCommand],
   ["purge", purgeCommand],
+  ["layout", layoutCommand],
   ["erase", eraseCommand],
   ["rotate", rotateCommand],
   ["worker", workerCommand],

@@ -2,6 +2,7 @@ import { ENTRY_STATES } from "../core/entry.ts";
 import type { WaitingMessages } from "../core/outbox.ts";
 import type { OrphanedGroup, RecoveryGroup, StoreStatus } from "../stores/postgres/index.ts";
 import { alarming, aligned, bytes, counted, duration, grouped, visible } from "./layout.ts";
+import { layoutRows, partitionRows } from "./store-layout-text.ts";
 
 /** The status for people: sections, of which those with nothing in them are left out. */
 export function statusText(
@@ -10,12 +11,13 @@ export function statusText(
 ): string {
   const sizes = Object.entries(status.bytes).map(([table, size]) => [table, bytes(size)] as const);
   return [
-    aligned([["schema", `${schema.name}, migration ${schema.version}`]]),
+    aligned([["schema", `${schema.name}, migration ${schema.version}`], ...layoutRows(status.layout)]),
     section("entries", stateRows(status)),
     section("needs recovery", status.recovery.map(recoveryRow)),
     section("due, but no running worker knows them", status.orphaned.map(orphanedRow)),
     section("waiting", waitingRows(status)),
     section("messages", status.messages.map(messagesRow)),
+    section("partitions of outcomes", partitionRows(status.layout)),
     section("size with indexes", sizes),
   ].join("");
 }
