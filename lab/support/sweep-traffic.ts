@@ -63,10 +63,10 @@ export async function flow(pool: pg.Pool, expired: number, seen: Traffic, signal
   }
 }
 
-/** Looks at who waits for a lock, over and over. */
+/** Looks at who waits for a lock, over and over. A detach that waits for others to end (virtualxid) holds up nobody. */
 export async function watchLocks(pool: pg.Pool, waits: LockWaits, signal: AbortSignal): Promise<void> {
   const sql = `SELECT (max(extract(epoch FROM clock_timestamp() - waitstart)) * 1000)::float8 AS ms
-    FROM pg_locks WHERE NOT granted`;
+    FROM pg_locks WHERE NOT granted AND locktype <> 'virtualxid'`;
   while (!signal.aborted) {
     const { rows } = await pool.query<{ ms: number | null }>(sql);
     const ms = rows[0]?.ms ?? null;

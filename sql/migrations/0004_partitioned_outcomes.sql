@@ -73,8 +73,10 @@ DECLARE
 ; END
 $$;
 
+-- Only a transaction run puts its outcome here with no row in `entry` before it. The others delete theirs in the same
+-- statement, and the unique index of `entry` makes everybody wait for that.
 CREATE TRIGGER outcome_one AFTER INSERT ON oncekey.outcome
-  FOR EACH ROW EXECUTE FUNCTION oncekey.one_of_identity('outcome');
+  FOR EACH ROW WHEN (NEW.run_kind = 'transaction') EXECUTE FUNCTION oncekey.one_of_identity('outcome');
 
 -- Costs every claim a look: switched on with the first change to the partitioned layout, off when its last partition is gone.
 CREATE TRIGGER entry_one AFTER INSERT ON oncekey.entry

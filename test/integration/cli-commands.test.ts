@@ -15,6 +15,34 @@ async function json(url: string, ...args: string[]) {
   return JSON.parse(stdout);
 }
 
+describe("oncekey layout", () => {
+  it("shows the layout, changes it both ways, and looks after its partitions", async () => {
+    const { url } = await createDatabase();
+    expect((await cli(["layout"], { url })).stdout).toBe("layout  plain\n");
+    const changed = await cli(["layout", "partitioned", "--width", "12h", "--retention", "1d"], { url });
+    expect(changed).toMatchObject({ code: 0, stderr: "" });
+    expect(changed.stdout).toMatch(/^Outcomes go into partitions from now on\.\n\nlayout +partitioned, 12 h wide/);
+    expect(changed.stdout.match(/^ {2}outcome_\d+ +.*, attached, /gm)).toHaveLength(4);
+    const { layout } = await json(url, "layout");
+    expect(layout).toMatchObject({ name: "partitioned", guarded: true, widthMs: DAY_MS / 2, behind: false });
+    expect((await json(url, "status")).layout).toEqual(layout);
+    expect((await cli(["status"], { url })).stdout).toMatch(/\npartitions of outcomes\n {2}outcome_\d+ /);
+    const upkeep = { kind: "maintained", created: 0, dropped: 0 };
+    expect(await json(url, "layout", "maintain")).toMatchObject({ upkeep });
+    const back = await cli(["layout", "plain"], { url });
+    expect(back.stdout).toMatch(/keep a worker running\.\n\nlayout +plain; outcomes of before are in partitions/);
+  });
+
+  it("says what it does not understand, and changes nothing", async () => {
+    const { url } = await createDatabase();
+    for (const args of [["monthly"], ["plain", "partitioned"], ["plain", "--width", "1d"]]) {
+      expect(await cli(["layout", ...args], { url })).toMatchObject({ code: 2, stdout: "" });
+    }
+    expect(await cli(["layout", "partitioned", "--width", "1s"], { url })).toMatchObject({ code: 1, stdout: "" });
+    expect((await json(url, "layout")).layout).toMatchObject({ name: "plain", guarded: false });
+  });
+});
+
 describe("oncekey migrate", () => {
   it("creates the tables in an empty database, and then has nothing to do", async () => {
     const { url } = await createDatabase({ migrated: false });
