@@ -227,8 +227,7 @@ export interface Store<Tx = unknown> {
   /** Deletes (or turns into tombstones) at most `limit` entries whose retention is over. Returns how many. */
   purge(limit: number): Promise<number>;
   /**
-   * Looks after the store's own tables, if there is anything to look after: drops what is past as a whole, makes room for
-   * what is to come. Never in the way of requests. `true`: something was done. The signal ends its waits.
+   * Looks after the store's own tables, never in the way of requests. `true`: something was done. The signal ends its waits.
    */
   maintain(signal?: AbortSignal): Promise<boolean>;
   /** An operator's decision: claims the entry, settles it and writes the audit row, in one commit. */
