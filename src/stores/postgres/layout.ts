@@ -78,7 +78,7 @@ export async function storeLayout<Tx>(driver: Driver<Tx>, options: SchemaOptions
 }
 
 /** The layout for its maintainer. Raises `StoreFailure`. */
-export async function layoutFacts<Tx>(driver: Driver<Tx>, schema: string): Promise<LayoutFacts> {
+async function layoutFacts<Tx>(driver: Driver<Tx>, schema: string): Promise<LayoutFacts> {
   const rows = await statementRunner(driver, schema)("layout_state", []).catch(raiseOwn);
   const [first = {}] = rows;
   const placed = rows.filter(({ partition }) => partition !== null);
