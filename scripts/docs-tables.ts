@@ -11,11 +11,11 @@ import { EVENT_MEANINGS } from "../src/engine/event.ts";
 import { INSTRUMENTS, prometheusName } from "../src/observe/instruments.ts";
 import { reportCheck, repositoryRoot } from "./check.ts";
 import { benchmarkTables } from "./docs-benchmarks.ts";
-import { scaleTables } from "./docs-scale.ts";
 import { compatibilityTable } from "./docs-compatibility.ts";
 import { problemHeads } from "./docs-problems.ts";
 import { profilesTable } from "./docs-profiles.ts";
 import { proofSections } from "./docs-proof.ts";
+import { scaleTables } from "./docs-scale.ts";
 import { markdownTable } from "./markdown-table.ts";
 import { type OptionsInterface, type PublicSurface, readPublicSurface } from "./public-surface.ts";
 

@@ -11,6 +11,7 @@ export type { InputOf, InputPart, InputSchemas, RawInput } from "./core/input.ts
 export type { KeyForm } from "./core/intent.ts";
 export { stringifyJson } from "./core/json/stringify.ts";
 export { type KeyLimit, providerKeyLimits } from "./core/key-limits.ts";
+export type { OpenedTransaction } from "./core/opened-transaction.ts";
 export type { HeaderLine, Outcome } from "./core/outcome.ts";
 export type { Random } from "./core/random.ts";
 export { happened, notDone, type Reconcile, type ReconcileArguments, type Reconciled } from "./core/reconcile.ts";
@@ -46,7 +47,6 @@ export type { Scope } from "./core/scope.ts";
 export type { SchemaIssue, SchemaResult, StandardSchema } from "./core/standard-schema.ts";
 export {
   type ClaimCommit,
-  type OpenedTransaction,
   type Store,
   StoreFailure,
   type StoreFailureKind,

@@ -4,9 +4,9 @@ import { type Compare, type FingerprintForm, type RequestProof, uncomparedConten
 import { identityOf } from "../core/identity.ts";
 import { type RawInput, type ValidatedInput, validateInput } from "../core/input.ts";
 import { parseKey } from "../core/key.ts";
+import type { OpenedTransaction } from "../core/opened-transaction.ts";
 import { inputParts } from "../core/request-form.ts";
 import { checkScope, type Scope } from "../core/scope.ts";
-import type { OpenedTransaction } from "../core/store.ts";
 import type { EngineContext } from "./context.ts";
 import type { Operation } from "./operation.ts";
 import type { OperationRequest } from "./request.ts";

@@ -1,7 +1,8 @@
 import { decide, type StoredEntry } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { matchRequest } from "../core/fingerprint.ts";
-import type { OpenedTransaction, Store } from "../core/store.ts";
+import type { OpenedTransaction } from "../core/opened-transaction.ts";
+import type { Store } from "../core/store.ts";
 import { done, type EngineContext, type Turn } from "./context.ts";
 import { BUSY_RETRY_MS, decidedTurn, failedTurn } from "./decided-turn.ts";
 import type { Operation } from "./operation.ts";

@@ -34,7 +34,7 @@ import {
 } from "./transaction.ts";
 import { memoryWithin } from "./within.ts";
 
-export { fromTransaction, type OpenedTransaction } from "../../core/store.ts";
+export { fromTransaction, type OpenedTransaction } from "../../core/opened-transaction.ts";
 export type { MessageRow, ResolutionRow } from "./tables.ts";
 export type { MemoryTransaction } from "./transaction.ts";
 

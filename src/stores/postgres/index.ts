@@ -1,4 +1,4 @@
-export { fromTransaction, type OpenedTransaction } from "../../core/store.ts";
+export { fromTransaction, type OpenedTransaction } from "../../core/opened-transaction.ts";
 export {
   type Driver,
   type SqlParameter,
