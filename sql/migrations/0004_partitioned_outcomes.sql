@@ -73,10 +73,11 @@ DECLARE
 ; END
 $$;
 
--- Only a transaction run puts its outcome here with no row in `entry` before it. The others delete theirs in the same
--- statement, and the unique index of `entry` makes everybody wait for that.
+-- Only what is inserted as finished has no row in `entry` before it, and the same instant as its beginning and its end. The
+-- others delete theirs in the same statement, and the unique index of `entry` makes everybody wait for that; one that began
+-- and ended in the same microsecond is looked at without need.
 CREATE TRIGGER outcome_one AFTER INSERT ON oncekey.outcome
-  FOR EACH ROW WHEN (NEW.run_kind = 'transaction') EXECUTE FUNCTION oncekey.one_of_identity('outcome');
+  FOR EACH ROW WHEN (NEW.created_at = NEW.completed_at) EXECUTE FUNCTION oncekey.one_of_identity('outcome');
 
 -- Costs every claim a look: switched on with the first change to the partitioned layout, off when its last partition is gone.
 CREATE TRIGGER entry_one AFTER INSERT ON oncekey.entry
