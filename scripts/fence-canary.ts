@@ -124,6 +124,11 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
     allowed: ["../stores/postgres/index.ts", "../verify/index.ts", "pg"],
   },
   {
+    from: "src/cli/doctor",
+    refused: ["pg", "../../testing/index.ts", "../../engine/request.ts", "../../stores/postgres/store.ts"],
+    allowed: ["../../stores/postgres/index.ts", "../../core/errors.ts", "../layout.ts", "./check.ts"],
+  },
+  {
     from: "src/verify",
     refused: ["undici", "../http/profile.ts", "../engine/request.ts", "../index.ts", "../cli/main.ts"],
     allowed: ["node:http", "../core/errors.ts", "./report.ts"],

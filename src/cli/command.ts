@@ -4,7 +4,7 @@ import type { CommandLine, OptionTable } from "./command-line.ts";
 export interface Report {
   /**
    * 3 where nothing was found, 4 where a decision was refused: both changed nothing. 5: done, but not all of it.
-   * 6: verified, and found wanting. 1: done, but its report could not be kept. 130: ended by a signal, and told how far it
+   * 6: verified, and found wanting. 1: done, but its report could not be kept; or looked, and found errors. 130: ended by a signal, and told how far it
    * came.
    */
   readonly exitCode: 0 | 1 | 3 | 4 | 5 | 6 | 130;

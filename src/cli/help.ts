@@ -8,7 +8,7 @@ const EXIT_CODES = `exit codes
 ${aligned(
   [
     ["0", "done"],
-    ["1", "failed: the message on standard error says why and what to do"],
+    ["1", "failed: the message on standard error says why and what to do; doctor: an error was found, see the report"],
     ["2", "the command line is not understood, or names no database; nothing was done"],
     ["3", "no entry or message matched; nothing was done"],
     ["4", "resolve refused: the entry is as it was"],

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Report } from "./command.ts";
 import { named, parseCommandLine, UsageError } from "./command-line.ts";
 import { secretsOf } from "./database-url.ts";
+import { doctorCommand } from "./doctor.ts";
 import { eraseCommand } from "./erase.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { type CommandTable, commandHelp, generalHelp } from "./help.ts";
@@ -21,6 +22,7 @@ import { workerCommand } from "./worker.ts";
 const commands: CommandTable = new Map([
   ["migrate", migrateCommand],
   ["status", statusCommand],
+  ["doctor", doctorCommand],
   ["inspect", inspectCommand],
   ["resolve", resolveCommand],
   ["outbox", outboxCommand],

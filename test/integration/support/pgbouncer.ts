@@ -7,7 +7,7 @@ import pg from "pg";
 import { findProgram, serverOwner } from "../../support/brokers/program.ts";
 import { freePort } from "../../support/free-port.ts";
 
-/** A PgBouncer of the test's own, in transaction mode, in front of one server. */
+/** A PgBouncer of the test's own, in front of one server. */
 export interface PgBouncer {
   urlOf(database: string): string;
   close(): Promise<void>;
@@ -20,13 +20,20 @@ export function pgbouncerBinary(): string | null {
 
 const DEADLINE_MS = 20_000;
 
+/** For how long a client has a server connection to itself. */
+export type PoolMode = "session" | "transaction" | "statement";
+
 /** Starts one on a free port. Few server connections: clients really share them, statement by statement. */
-export async function startPgBouncer(binary: string, serverPort: number): Promise<PgBouncer> {
+export async function startPgBouncer(
+  binary: string,
+  serverPort: number,
+  mode: PoolMode = "transaction",
+): Promise<PgBouncer> {
   const owner = serverOwner();
   const directory = mkdtempSync(join(tmpdir(), "oncekey-pgbouncer-"));
   const port = await freePort();
   const file = join(directory, "pgbouncer.ini");
-  writeFileSync(file, configuration(port, serverPort, directory));
+  writeFileSync(file, configuration({ port, serverPort, directory, mode }));
   if (owner.uid !== undefined && owner.gid !== undefined) {
     for (const path of [directory, file]) chownSync(path, owner.uid, owner.gid);
   }
@@ -43,7 +50,14 @@ export async function startPgBouncer(binary: string, serverPort: number): Promis
   };
 }
 
-function configuration(port: number, serverPort: number, directory: string): string {
+interface Configuration {
+  readonly port: number;
+  readonly serverPort: number;
+  readonly directory: string;
+  readonly mode: PoolMode;
+}
+
+function configuration({ port, serverPort, directory, mode }: Configuration): string {
   return `[databases]
 * = host=127.0.0.1 port=${serverPort} user=postgres
 [pgbouncer]
@@ -51,7 +65,7 @@ listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = ${mode}
 default_pool_size = 12
 max_client_conn = 500
 logfile = ${join(directory, "pgbouncer.log")}
