@@ -20,7 +20,7 @@ export interface Command {
   readonly summary: string;
   /** More lines for the command's own help. */
   readonly about: string;
-  /** Names of its operands, all required. */
+  /** Names of its operands, all required; `a|b|c` where one of these words is meant. */
   readonly operands: readonly string[];
   /** Name of further operands, any number of them. Default: none are taken. */
   readonly more?: string;

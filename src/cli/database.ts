@@ -3,6 +3,7 @@ import { type Driver, postgresStore, printGrants } from "../stores/postgres/inde
 import { openClient } from "./client.ts";
 import { type CommandLine, type OptionTable, UsageError } from "./command-line.ts";
 import { databaseUrl } from "./database-url.ts";
+import { counted } from "./layout.ts";
 
 /** The options of every command that needs the database. */
 export const databaseOptions: OptionTable = {
@@ -28,6 +29,24 @@ export function schemaOf({ values }: CommandLine): string {
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : "The schema name is not valid.");
   }
+}
+
+/** The same database, which tells after each statement how many there were: work whose end nobody knows shows that it goes on. */
+export function counting(database: Database, tell: (what: string) => void): Database {
+  let statements = 0;
+  const { driver } = database;
+  return {
+    ...database,
+    driver: {
+      ...driver,
+      async run(sql, parameters, tx) {
+        const rows = await driver.run(sql, parameters, tx);
+        statements += 1;
+        tell(counted(statements, "statement", "statements"));
+        return rows;
+      },
+    },
+  };
 }
 
 /** Runs `body` with the database open, and closes it whatever happens. */

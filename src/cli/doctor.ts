@@ -8,6 +8,7 @@ import { type Checked, examine, worstOf } from "./doctor/examine.ts";
 import { viewOf } from "./doctor/view.ts";
 import { doctorText } from "./doctor-text.ts";
 import { givenCount, givenDuration } from "./given.ts";
+import { withProgress } from "./progress.ts";
 
 /** The default of the option `clientRetryWindowMs`. */
 const CLIENT_WINDOW_MS = 12 * 3_600_000;
@@ -46,7 +47,7 @@ Ends with 1 where a finding is an error, with --strict also where one is a warni
     const given = givenOf(line);
     return withDatabase(line, async ({ driver, schema }) => {
       const open = () => openClient(databaseUrl(line, process.env));
-      const results = await examine(viewOf({ driver, schema, given, open }));
+      const results = await withProgress((tell) => examine(viewOf({ driver, schema, given, open }), tell));
       return reported(schema, results, line.switches.has("strict"));
     });
   },

@@ -1,10 +1,11 @@
 import { type EraseOptions, type EraseResult, type EraseSelection, eraseContent } from "../stores/postgres/index.ts";
 import type { Command, Report } from "./command.ts";
 import { type CommandLine, UsageError } from "./command-line.ts";
-import { type Database, databaseOptions, withStore } from "./database.ts";
+import { counting, type Database, databaseOptions, withStore } from "./database.ts";
 import { eraseText } from "./erase-text.ts";
 import { PartlyDone } from "./failure.ts";
 import { givenCount, givenDuration, givenText } from "./given.ts";
+import { withProgress } from "./progress.ts";
 
 const LONGEST_PART = 255;
 const LONGEST_KEY = 1_024;
@@ -37,7 +38,9 @@ stored.`,
   run(line) {
     const selection = selectionOf(line);
     const options = optionsOf(line);
-    return withStore(line, async (_store, database) => reported(await erased(database, selection, options)));
+    return withStore(line, async (_store, database) =>
+      reported(await withProgress((tell) => erased(counting(database, tell), selection, options))),
+    );
   },
 };
 

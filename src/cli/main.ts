@@ -6,6 +6,7 @@ import { secretsOf } from "./database-url.ts";
 import { doctorCommand } from "./doctor.ts";
 import { eraseCommand } from "./erase.ts";
 import { type Failure, failureOf } from "./failure.ts";
+import { completionCommand } from "./completion.ts";
 import { type CommandTable, commandHelp, generalHelp } from "./help.ts";
 import { inspectCommand } from "./inspect.ts";
 import { jsonText } from "./layout.ts";
@@ -32,6 +33,7 @@ const commands: CommandTable = new Map([
   ["rotate", rotateCommand],
   ["worker", workerCommand],
   ["verify", verifyCommand],
+  ["completion", completionCommand(() => commands)],
 ]);
 
 function version(): string {

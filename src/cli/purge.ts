@@ -4,6 +4,7 @@ import { type CommandLine, UsageError } from "./command-line.ts";
 import { databaseOptions, withStore } from "./database.ts";
 import { PartlyDone } from "./failure.ts";
 import { counted } from "./layout.ts";
+import { withProgress } from "./progress.ts";
 
 const DEFAULT_BATCH = 1_000;
 const LARGEST_BATCH = 100_000;
@@ -24,7 +25,7 @@ In the partitioned layout it looks after the partitions, too, if its role owns t
   run(line) {
     const batch = batchOf(line);
     return withStore(line, async (store) => {
-      const purged = await purgeAll(store, batch);
+      const purged = await withProgress((tell) => purgeAll(store, batch, tell));
       await store.maintain();
       const text =
         purged === 0
@@ -42,12 +43,13 @@ function batchOf({ values }: CommandLine): number {
   throw new UsageError(`--batch must be a whole number from 1 to ${LARGEST_BATCH}.`);
 }
 
-async function purgeAll(store: Store<unknown>, batch: number): Promise<number> {
+async function purgeAll(store: Store<unknown>, batch: number, tell: (what: string) => void): Promise<number> {
   let purged = 0;
   try {
     for (;;) {
       const count = await store.purge(batch);
       purged += count;
+      tell(`${counted(purged, "entry", "entries")} purged`);
       // Less than a whole batch: nothing is left that could be had, since rows held by others do not count towards it.
       if (count < batch) return purged;
     }

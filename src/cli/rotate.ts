@@ -1,10 +1,11 @@
 import { type RotateOptions, rotateStored } from "../stores/postgres/index.ts";
 import type { Command } from "./command.ts";
 import type { CommandLine } from "./command-line.ts";
-import { type Database, databaseOptions, withStore } from "./database.ts";
+import { counting, type Database, databaseOptions, withStore } from "./database.ts";
 import { PartlyDone } from "./failure.ts";
 import { givenCount, givenDuration } from "./given.ts";
 import { keyOptions, neededKeys } from "./keys.ts";
+import { withProgress } from "./progress.ts";
 import { rotateText } from "./rotate-text.ts";
 
 const MOST_BATCH = 10_000;
@@ -33,7 +34,7 @@ run.`,
   async run(line) {
     const options = await optionsOf(line);
     return withStore(line, async (_store, { driver, schema }) => {
-      const result = await rotated({ driver, schema }, options);
+      const result = await withProgress((tell) => rotated(counting({ driver, schema }, tell), options));
       const isLeft = result.underOtherKeys > 0 || (options.sealPlain === true && result.plain > 0);
       return { exitCode: isLeft ? 5 : 0, data: result, text: rotateText(result, options.sealPlain === true) };
     });

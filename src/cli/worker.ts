@@ -20,6 +20,7 @@ fit ends it at once. Standard output gets one line, when it is ready.`,
   operands: ["module"],
   options: {
     grace: { value: "DURATION", meaning: "how long running work may take to finish; default: 10s" },
+    json: { meaning: "errors as JSON; the line is JSON behind its first words in any case" },
     help: { meaning: "print this help" },
   },
   examples: ["oncekey worker ./worker.js", "oncekey worker ./dist/worker.js --grace 30s"],
@@ -30,7 +31,7 @@ fit ends it at once. Standard output gets one line, when it is ready.`,
     const make = await loadWorker(line.operands[0] ?? "");
     const parts = await startedParts(make, stopping.signal);
     if (parts !== null) await runParts(parts, stopping, graceMs);
-    return { exitCode: 0, data: {}, text: "" };
+    return { exitCode: 0, data: { stopped: true }, text: "" };
   },
 };
 

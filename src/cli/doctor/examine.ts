@@ -14,12 +14,13 @@ export interface Checked {
   readonly findings: readonly Finding[];
 }
 
-/** Runs every check in turn. Raises the database client's own error where the database cannot be reached. */
-export async function examine(view: View): Promise<Checked[]> {
+/** Runs every check in turn, and tells which. Raises the database client's own error where the database cannot be reached. */
+export async function examine(view: View, tell: (what: string) => void = () => {}): Promise<Checked[]> {
   const migration = await newestOr(view);
   if (migration === "refused") return checks.map(throughStatementMode);
   const results: Checked[] = [];
   for (const check of checks) {
+    tell(`check ${results.length + 1} of ${checks.length}, ${check.name}`);
     const isBlind = check.needs === "tables" && migration === null;
     results.push(isBlind ? skipped(check, "there are no tables that this role sees") : await checked(check, view));
   }
