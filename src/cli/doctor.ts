@@ -23,10 +23,10 @@ const MOST = 100_000;
 /** `oncekey doctor`: looks for what breaks promises, and says how to mend it. */
 export const doctorCommand: Command = {
   summary: "look for what is wrong, and say how to mend it",
-  about: `Looks at schema, indexes, durability, isolation, pooler, connections, clocks, autovacuum, retention, purge, stuck entries,
-messages, growth, and keys that seem to be made wrongly. Each finding says what was found, why it matters and what to do.
-Only reads: every statement runs in a read-only transaction of at most 5 seconds, and of a large table only a part is read,
-which the finding says. Shows no key, tenant or client, only digests of them and ids of entries.
+  about: `Looks at schema, indexes, durability, isolation, pooler, connections, clocks, autovacuum, retention, purge, stuck
+entries, messages, growth, and keys that seem to be made wrongly. Each finding says what was found, why it matters and
+what to do. Only reads: every statement runs in a read-only transaction of at most 5 seconds, and of a large table only
+a part is read, which the finding says. Shows no key, tenant or client, only digests of them and ids of entries.
 
 Ends with 1 where a finding is an error, with --strict also where one is a warning.`,
   operands: [],

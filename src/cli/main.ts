@@ -2,11 +2,11 @@
 import { readFileSync } from "node:fs";
 import type { Report } from "./command.ts";
 import { named, parseCommandLine, UsageError } from "./command-line.ts";
+import { completionCommand } from "./completion.ts";
 import { secretsOf } from "./database-url.ts";
 import { doctorCommand } from "./doctor.ts";
 import { eraseCommand } from "./erase.ts";
 import { type Failure, failureOf } from "./failure.ts";
-import { completionCommand } from "./completion.ts";
 import { type CommandTable, commandHelp, generalHelp } from "./help.ts";
 import { inspectCommand } from "./inspect.ts";
 import { jsonText } from "./layout.ts";

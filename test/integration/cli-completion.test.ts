@@ -8,6 +8,9 @@ import { findProgram } from "../support/brokers/program.ts";
 import { cli } from "./support/cli.ts";
 import { commandNames, optionNames } from "./support/cli-help.ts";
 
+/** A process for each command: on a busy machine they take their time. */
+const WALK_MS = 600_000;
+
 let folder = "";
 
 beforeAll(async () => {
@@ -43,7 +46,7 @@ async function offered(...words: string[]): Promise<string[]> {
   return stdout.split("\n").filter((line) => line !== "");
 }
 
-describe("oncekey completion bash", () => {
+describe("oncekey completion bash", { timeout: WALK_MS }, () => {
   it("is accepted by bash, which calls it for oncekey", async () => {
     expect(await shell("bash", "source ../oncekey.bash; complete -p oncekey")).toBe("complete -F _oncekey oncekey\n");
   });
@@ -69,7 +72,7 @@ describe("oncekey completion bash", () => {
   });
 });
 
-describe.each(["zsh", "fish"])("oncekey completion %s", (name) => {
+describe.each(["zsh", "fish"])("oncekey completion %s", { timeout: WALK_MS }, (name) => {
   it("knows every command and option", async () => {
     const { stdout } = await cli(["completion", name, "--json"]);
     const { script, shell: given } = JSON.parse(stdout);
