@@ -1,5 +1,5 @@
 import { fromPg } from "oncekey/drivers/pg";
-import { migrate } from "oncekey/postgres";
+import { migrate, printMigrations } from "oncekey/postgres";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { atEnd, createDatabase, query, type TestServer, testPool } from "../support/postgres.ts";
@@ -127,6 +127,19 @@ describe("oncekey doctor finds exactly", () => {
     expect(results[0]?.findings[0]?.fix).toBe("oncekey migrate");
     const seen = results.filter(({ result }) => result === "ok").map(({ name }) => name);
     expect(seen).toEqual(["durability", "isolation", "pooler", "connections", "clock"]);
+  });
+
+  it("a schema of the first release, and looks at what that one had", async () => {
+    const { url } = await createDatabase({ server, migrated: false });
+    const first = printMigrations().slice(0, -printMigrations({ from: 2 }).length);
+    await query(url, first);
+    const results = await lookAt(url);
+    expect(foundIn(results)).toEqual([
+      expect.stringMatching(/^schema, error: The database lacks \d+ migration\(s\), from 2 /),
+    ]);
+    const skipped = results.filter(({ result }) => result === "skipped").map(({ name }) => name);
+    expect(skipped).toEqual(["stuck", "key reuse", "routes"]);
+    expect(results.find(({ name }) => name === "indexes")?.seen).toMatch(/^(\d+) of \1 indexes$/);
   });
 
   it("a server without fsync", async () => {
