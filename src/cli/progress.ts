@@ -4,7 +4,7 @@ import { duration } from "./layout.ts";
 const EVERY_MS = 100;
 
 /** How far long work has come, on one line of the terminal. */
-export interface Progress {
+interface Progress {
   /** Replaces the line. */
   tell(what: string): void;
   /** Takes the line away again. */
@@ -15,7 +15,7 @@ export interface Progress {
 type Terminal = Pick<NodeJS.WriteStream, "isTTY" | "columns" | "write">;
 
 /** Progress on a terminal; where standard error goes elsewhere, nothing is written. */
-export function progressLine(terminal: Terminal = process.stderr): Progress {
+function progressLine(terminal: Terminal = process.stderr): Progress {
   if (!terminal.isTTY) return { tell() {}, end() {} };
   const startedAt = performance.now();
   let toldAt = Number.NEGATIVE_INFINITY;

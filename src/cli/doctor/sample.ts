@@ -24,7 +24,7 @@ export async function sampleOf({ sql, schema }: View): Promise<Sample> {
 }
 
 /** Finished entries that are read at most, where neighbours in time matter. */
-export const MOST_RECENT = 20_000;
+const MOST_RECENT = 20_000;
 
 /**
  * The newest finished entries by the index of the purge: those whose retention ends last. A sample of pages would part
