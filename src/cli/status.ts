@@ -8,8 +8,8 @@ export const statusCommand: Command = {
   summary: "count entries by state, and what waits",
   about: `Shows the schema's version, entries by state, the oldest in progress, what waits for the sweeper, the purge, the
 relay or a person, and the size of the tables. Of what needs recovery it shows operation, reason, when the sweeper asks
-next, and a few ids, which resolve takes; of entries that are due, those that no running worker knows. Also the layout and
-its partitions. Reads the whole table of entries.`,
+next, and a few ids, which resolve takes; of entries that are due, those that no running worker knows. Also the layout
+and its partitions. Reads the whole table of entries.`,
   operands: [],
   options: databaseOptions,
   examples: ["DATABASE_URL=postgres://… oncekey status", "oncekey status --json"],
