@@ -57,8 +57,8 @@ async function answer(route: Route, request: IncomingMessage, response: ServerRe
   if (typeof key !== "string" || key.length === 0 || key.length > 255) return sendJson(response, 400, '{"code":"key"}');
   const raw = await readBody(request);
   const claim = claimOf(key, `${request.method} ${request.url}`, raw);
-  const { rows } = await route.pool.query<Stored>(route.queries.read([claim.id]));
-  if (rows[0] !== undefined) return replay(response, claim, rows[0]);
+  const known = entryOf(await route.pool.query<Stored>(route.queries.read([claim.id])));
+  if (known !== null) return replay(response, claim, known);
   const input = JSON.parse(String(raw)) as InvoiceInput;
   const made = await inTransaction(route.pool, (client) => once(route, client, claim, input));
   if (typeof made === "string") return sendJson(response, 201, made);
@@ -75,11 +75,17 @@ async function once(
 ): Promise<string | Stored | null> {
   const { rows } = await client.query(queries.lock([...lockKeys(claim), "5000", "60000"]));
   if (rows[0].result !== "owner") return null;
-  const found = await client.query<Stored>(queries.read([claim.id]));
-  if (found.rows[0] !== undefined) return found.rows[0];
+  const found = entryOf(await client.query<Stored>(queries.read([claim.id])));
+  if (found !== null) return found;
   const body = JSON.stringify(await handler.insert(client, input));
   await client.query(queries.insert([...columnsOf(claim, body), rows[0].xact]));
   return body;
+}
+
+/** Without an entry the columns of the only row are null. */
+function entryOf({ rows }: { readonly rows: readonly (Stored | Record<keyof Stored, null>)[] }): Stored | null {
+  const [row] = rows;
+  return row === undefined || row.fingerprint === null ? null : row;
 }
 
 function columnsOf({ id, key, fingerprint }: Claim, body: string): unknown[] {
