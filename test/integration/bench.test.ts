@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** The command as it is, in a form that measures nothing worth telling. */
 async function bench(...flags: string[]): Promise<{ summary: Summary; printed: string }> {
   const json = join(folder, "figures.json");
-  const tiny = ["--rounds", "1", "--slice-ms", "50", "--warm-up", "0", "--requests", "20", "--json", json];
+  const tiny = ["--rounds", "1", "--slice-ms", "150", "--warm-up", "0", "--requests", "20", "--json", json];
   const command = ["--conditions=oncekey-source", "--import", "tsx", "bench/main.ts", ...tiny, ...flags];
   const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: repositoryRoot });
   return { summary: JSON.parse(readFileSync(json, "utf8")), printed: stdout };
