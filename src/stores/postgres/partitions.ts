@@ -98,6 +98,9 @@ async function addPartition({ run, ddl }: InTransaction, schema: string, { from,
   await ddl(inSchema(`ALTER TABLE oncekey.outcome ATTACH PARTITION oncekey.${name} ${values}`, schema));
 }
 
+/** In another state than it was seen in, already gone, a lock that was not had, or cancelled: seen anew next time. */
+const NOT_NOW = /^(?:55000|42P01|42P17|55P03|40P01|57014)$/;
+
 /**
  * Drops a partition that is past, whatever an earlier maintainer has left of it. Detaching waits for the transactions that
  * may still read it, and holds up nobody meanwhile; where the signal aborts, the server goes on with it alone. `false`: not
@@ -112,16 +115,16 @@ export async function dropPartition<Tx>(
   const name = text(row, "partition");
   const state = text(row, "state");
   if (!boolean(row, "expired")) return false;
-  if (state === "attached" || state === "pending") {
-    const how = state === "pending" ? "FINALIZE" : "CONCURRENTLY";
-    const sql = inSchema(`ALTER TABLE oncekey.outcome DETACH PARTITION oncekey.${name} ${how}`, schema);
-    if (!(await detached(driver.run(sql, []), signal))) return false;
-  }
+  const detach = inSchema(`ALTER TABLE oncekey.outcome DETACH PARTITION oncekey.${name}`, schema);
+  if (state === "attached" && !(await detached(driver.run(`${detach} CONCURRENTLY`, []), signal))) return false;
   try {
+    // Unlike the detach it waits for the same transactions with the partition locked, and whoever asks for its size waits
+    // behind it: it gives way as all changes of tables do.
+    if (state === "pending") await changing(driver, schema, ({ ddl }) => ddl(`${detach} FINALIZE`).then(() => {}), 1);
     await changing(driver, schema, (change) => removeTable(change, schema, name), 1);
     return true;
   } catch (error) {
-    if (["55P03", "40P01"].includes(sqlState(error) ?? "")) return false;
+    if (NOT_NOW.test(sqlState(error) ?? "")) return false;
     throw error;
   }
 }
@@ -136,8 +139,7 @@ async function detached(detaching: Promise<unknown>, signal: AbortSignal | undef
   const done = detaching.then(
     () => true,
     (error: unknown) => {
-      // In another state than it was seen in, already gone, a lock that was not had, or cancelled: seen anew next time.
-      if (/^(?:55000|42P01|42P17|55P03|40P01|57014)$/.test(sqlState(error) ?? "")) return false;
+      if (NOT_NOW.test(sqlState(error) ?? "")) return false;
       throw ownFailure(error);
     },
   );
