@@ -1,7 +1,8 @@
 import { fromPg } from "oncekey/drivers/pg";
-import { type Driver, postgresStore } from "oncekey/postgres";
+import { changeLayout, type Driver, postgresStore } from "oncekey/postgres";
 import type pg from "pg";
 import { describe, expect, it } from "vitest";
+import { statements } from "../../src/stores/postgres/sql.gen.ts";
 import { createDatabase, query, testPool } from "../support/postgres.ts";
 import { completion, limits, newEntry } from "../support/store-values.ts";
 
@@ -192,5 +193,33 @@ describe("plans", () => {
       return (await session.tx.query(sql)).rows[0].hot as number;
     });
     expect(hot).toBe(1);
+  });
+});
+
+describe("plans in the partitioned layout", () => {
+  it("a look-up reads indexes, and of the partitions only those that are not past", async () => {
+    const { pool, store } = await database();
+    await changeLayout(fromPg(pool), "partitioned");
+    await store.read(newEntry().id);
+    await pool.query(
+      "CREATE TABLE oncekey.past PARTITION OF oncekey.outcome FOR VALUES FROM ('2000-01-01') TO ('2001-01-01')",
+    );
+    const entries = Array.from({ length: 50 }, () => newEntry());
+    await Promise.all(entries.map((entry) => store.claim(entry, 60_000)));
+    await Promise.all(entries.map(({ id, fence }) => store.complete(id, fence, completion())));
+    // For one connection only: the pool has others.
+    const client = await pool.connect();
+    await client.query("SET enable_seqscan = off; ANALYZE oncekey.outcome");
+    const { rows } = await client.query({
+      text: `EXPLAIN (ANALYZE, FORMAT JSON) ${statements.read_apart}`,
+      values: [newEntry().id],
+    });
+    await client.query("RESET enable_seqscan");
+    client.release();
+    const plan = JSON.stringify(rows);
+    expect(plan).toContain("entry_pkey");
+    expect(plan).not.toContain('"past"');
+    expect(plan.match(/"Relation Name":"outcome_\d+"/g)).toHaveLength(3);
+    expect(plan.match(/"Index Name":"outcome_\d+_pkey"/g)).toHaveLength(3);
   });
 });

@@ -5,7 +5,7 @@ import { sameDigest } from "../../core/fingerprint.ts";
 import { type ClaimCommit, StoreFailure } from "../../core/store.ts";
 import { lockWait, matched, type Run } from "./committing.ts";
 import type { Driver } from "./driver-port.ts";
-import { isUndone, isUnsupported, ownFailure } from "./errors.ts";
+import { isUndone, isUnsupported, ownFailure, sqlState } from "./errors.ts";
 import { type Groupable, type GroupLimits, grouped, type Share } from "./group.ts";
 import {
   type ClaimMember,
@@ -74,10 +74,20 @@ export function singleStatements(run: Run, seen: LayoutSeen): GroupedStatements 
       return firstEntry(await run("claim", parameters).catch(raiseUnlessTaken));
     },
     async complete(id, fence, completion) {
-      const name = seen.apart ? "complete_apart" : "complete";
-      return matched(await run(name, [id, fence, ...completionParameters(completion), null]));
+      const parameters = [id, fence, ...completionParameters(completion), null];
+      const rows = seen.apart ? await run("complete_apart", parameters).catch(nullIfRecorded) : null;
+      return matched(rows ?? (await run("complete", parameters)));
     },
   };
+}
+
+/**
+ * `null`: a record of the entry was committed while the statement waited for its row, after it had looked for records. The
+ * foreign key keeps the entry from leaving its table; with records it is to stay there anyway.
+ */
+function nullIfRecorded(error: unknown): null {
+  if (sqlState(error) === "23503") return null;
+  throw error;
 }
 
 /** The insert met no row, but by its end the identity's outcome lay in a partition: the same as a row in its way. */

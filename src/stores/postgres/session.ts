@@ -84,6 +84,8 @@ async function runOwn<Tx>(
     if (violates(error, "phase_pkey")) throw positionTaken(error);
     // Message ids are derived: the attempt that took over has committed this very message, and with it this step.
     if (violates(error, "outbox_pkey")) throw storeFailure("conflict", error);
+    // A record was committed while the entry's row was waited for: run again, the completion sees it.
+    if (name === "complete_apart" && sqlState(error) === "23503") throw storeFailure("contention", error);
     // The client knows by itself that the handler has ended the transaction.
     if (sqlState(error) === "25P01") throw storeFailure("transaction_lost", error);
     throw ownFailure(error);
