@@ -4,10 +4,11 @@ SELECT
   count(*)::text AS entries,
   (extract(epoch FROM clock_timestamp() - min(created_at)) * 1000)::float8 AS oldest_age_ms,
   (count(*) FILTER (WHERE lease_until <= statement_timestamp()))::text AS lapsed,
-  (count(*) FILTER (WHERE expires_at <= statement_timestamp()))::text AS expired
+  (count(*) FILTER (WHERE purge_at <= statement_timestamp()))::text AS expired
 FROM (
-  SELECT state, created_at, lease_until, expires_at FROM oncekey.entry
+  SELECT state, created_at, lease_until, expires_at AS purge_at FROM oncekey.entry
   UNION ALL
-  SELECT state, created_at, lease_until, expires_at FROM oncekey.outcome
+  -- A partition is dropped whole: what has expired in it is nothing that waits for the purge, and nobody's entry any more.
+  SELECT state, created_at, lease_until, NULL FROM oncekey.outcome WHERE expires_at > statement_timestamp()
 ) AS either
 GROUP BY state;
