@@ -5,6 +5,11 @@ SELECT
   current_setting('server_version_num')::int AS server_version,
   current_setting('transaction_isolation') AS isolation,
   (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'oncekey.outcome'::regclass) AS owned,
+  -- Another role than this one, as an identifier: partitions are to be its, too.
+  (
+    SELECT quote_ident(pg_get_userbyid(relowner)) FROM pg_class
+    WHERE oid = 'oncekey.outcome'::regclass AND pg_get_userbyid(relowner) <> current_user
+  ) AS other_owner,
   (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
   p.name AS partition,
   (extract(epoch FROM p.from_at) * 1000)::float8 AS from_at,

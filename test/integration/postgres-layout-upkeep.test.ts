@@ -182,6 +182,28 @@ describe("upkeep of partitions", () => {
     expect(await store.read(entry.id)).toMatchObject({ state: "succeeded" });
   });
 
+  it("partitions that another role made belong to the owner of the tables, who can drop them", async () => {
+    const { url } = await createDatabase();
+    const owner = `Owner of ${new URL(url).pathname.slice(1)}`;
+    const made = await query(
+      url,
+      "SELECT relname FROM pg_class WHERE relname ~ '^(outcome|layout|entry)' AND relkind IN ('r', 'p')",
+    );
+    await query(
+      url,
+      `CREATE ROLE "${owner}" LOGIN`,
+      `GRANT USAGE, CREATE ON SCHEMA oncekey TO "${owner}"`,
+      ...made.map(({ relname }) => `ALTER TABLE oncekey.${relname} OWNER TO "${owner}"`),
+    );
+    await changeLayout(fromPg(testPool(url)), "partitioned", { widthMs: 1_000, retentionMs: 1_000 });
+    const driver = fromPg(
+      testPool(url, { user: owner, connectionString: url.replace("postgres@", `${encodeURIComponent(owner)}@`) }),
+    );
+    const [first] = (await storeLayout(driver)).partitions;
+    while ((await tables(url)).includes(String(first?.name))) await maintainLayout(driver);
+    expect((await storeLayout(driver)).partitions.length).toBeGreaterThan(0);
+  });
+
   it("after the change back the last partition takes the guard with it, and older releases may start again", async () => {
     const { url } = await createDatabase();
     const driver = fromPg(testPool(url));

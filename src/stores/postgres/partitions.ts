@@ -2,7 +2,7 @@ import type { Run } from "./committing.ts";
 import type { Driver, SqlRow } from "./driver-port.ts";
 import { ownFailure, sqlState, storeFailure } from "./errors.ts";
 import { milliseconds } from "./limits.ts";
-import { boolean, number, text } from "./rows.ts";
+import { boolean, number, text, textOrNull } from "./rows.ts";
 import { inSchema, statementRunner } from "./statements.ts";
 
 /** Most partitions that are made ahead: every look-up would read them. */
@@ -80,19 +80,30 @@ export function missingSpans(rows: readonly SqlRow[]): Span[] {
   return spans;
 }
 
-/** Makes what is missing. Each table is made and then attached: that waits for no reader or writer of the others. */
+/**
+ * Makes what is missing. Each table is made and then attached: that waits for no reader or writer of the others. It belongs
+ * to the owner of the table of outcomes, whoever makes it: made by a superuser it could not be dropped by that owner.
+ */
 export async function addPartitions(change: InTransaction, schema: string, rows: readonly SqlRow[]): Promise<number> {
   const spans = missingSpans(rows);
-  for (const span of spans) await addPartition(change, schema, span);
+  const owner = textOrNull(rows[0] ?? {}, "other_owner");
+  for (const span of spans) await addPartition(change, schema, span, owner);
   return spans.length;
 }
 
-async function addPartition({ run, ddl }: InTransaction, schema: string, { from, to }: Span): Promise<void> {
+async function addPartition(
+  { run, ddl }: InTransaction,
+  schema: string,
+  { from, to }: Span,
+  owner: string | null,
+): Promise<void> {
   const name = `outcome_${from}`;
   const added = await run("partition_add", [name, from, to]);
   if (added.length === 0) return;
   const like = "LIKE oncekey.outcome INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES";
   await ddl(inSchema(`CREATE TABLE oncekey.${name} (${like})`, schema));
+  // The owner's name is none of ours to put a schema into.
+  if (owner !== null) await ddl(`${inSchema(`ALTER TABLE oncekey.${name} OWNER TO`, schema)} ${owner}`);
   const bounds = [from, to].map((at) => `'${new Date(at * 1_000).toISOString()}'`);
   const values = `FOR VALUES FROM (${bounds[0]}) TO (${bounds[1]})`;
   await ddl(inSchema(`ALTER TABLE oncekey.outcome ATTACH PARTITION oncekey.${name} ${values}`, schema));
