@@ -20,11 +20,12 @@ type Action = (typeof ACTIONS)[number];
 /** `oncekey layout`: where outcomes lie, and its change beside traffic. */
 export const layoutCommand: Command = {
   summary: "show or change where outcomes lie: with their entries, or in partitions",
-  about: `Without an action it shows the layout and its partitions. "partitioned" lets outcomes go into partitions by the end of
-their retention, which are dropped whole, for high volume; "plain" lets them stay with their entries again. Either is one
-commit, beside traffic: what is stored stays where it is and is found. "maintain" drops what is past and makes what is to
-come, as every worker does whose role owns the tables. Deploy a release that has this command everywhere before the change
-to "partitioned": older ones are refused from then on. Needs the role that owns the tables, PostgreSQL 14 and READ COMMITTED.`,
+  about: `Without an action it shows the layout and its partitions. "partitioned" lets outcomes go into partitions by the
+end of their retention, which are dropped whole, for high volume; "plain" lets them stay with their entries again.
+Either is one commit, beside traffic: what is stored stays where it is and is found. "maintain" drops what is past and
+makes what is to come, as every worker does whose role owns the tables. Deploy a release that has this command
+everywhere before the change to "partitioned": older ones are refused from then on. Needs the role that owns the
+tables, PostgreSQL 14 and READ COMMITTED.`,
   operands: [],
   more: "action",
   options: {

@@ -89,7 +89,8 @@ describe("every command", { timeout: WALK_MS }, () => {
 /** Runs the command on a terminal; what it shows there, standard error included. */
 async function onTerminal(args: readonly string[], url: string, environment: Readonly<Record<string, string>> = {}) {
   const words = [process.execPath, await cliProgram(), ...args].map((word) => `'${word}'`);
-  const { NO_COLOR: _no, FORCE_COLOR: _force, ...inherited } = process.env;
+  // Node takes every terminal under CI for one without colours.
+  const { NO_COLOR: _no, FORCE_COLOR: _force, CI: _ci, ...inherited } = process.env;
   const env = { ...inherited, TERM: "xterm", DATABASE_URL: url, ...environment };
   const { stdout } = await promisify(execFile)("script", ["-qec", words.join(" "), "/dev/null"], { env });
   return stdout;
