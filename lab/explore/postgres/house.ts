@@ -60,10 +60,10 @@ export async function openHouse(): Promise<House> {
   };
 }
 
-/** Empties every table, for the next schedule. */
+/** Empties every table, for the next schedule; what migrations wrote into theirs stays. */
 export async function sweepHouse({ observer }: House): Promise<void> {
   const { rows } = await observer.query<{ name: string }>(
-    "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'oncekey' AND tablename <> 'migration'",
+    "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'oncekey' AND tablename NOT IN ('migration', 'layout')",
   );
   const names = [...rows.map(({ name }) => name), `${CLOCK_SCHEMA}.business`];
   await observer.query(names.map((name) => `DELETE FROM ${name}`).join("; "));
