@@ -22,6 +22,7 @@ import { interleave, type Pace, rateOf, ratioOf, spreadOf } from "./measure.ts";
 import { spreadText } from "./print.ts";
 import { openScaled, type Scaled, WORKS, type Work } from "./scale/contenders.ts";
 import { SCALE_FIGURES, type ScaleFigures, type ScalePoint } from "./scale/figures.ts";
+import { query } from "./world.ts";
 
 interface Options {
   readonly sizes: readonly number[];
@@ -75,10 +76,7 @@ function readOptions(): Options {
 }
 
 async function makeDatabase(server: TestServer, entries: number): Promise<string> {
-  const admin = new pg.Client({ connectionString: server.url });
-  await admin.connect();
-  await admin.query(`CREATE DATABASE scale_${entries}`);
-  await admin.end();
+  await query(server.url, `CREATE DATABASE scale_${entries}`);
   const url = server.urlOf(`scale_${entries}`);
   const pool = new pg.Pool({ connectionString: url, max: 1 });
   await migrate(fromPg(pool));
@@ -134,11 +132,8 @@ async function main(): Promise<number> {
   const options = readOptions();
   const server = await startTestServer({ fsync: true, settings: SETTINGS });
   try {
-    const client = new pg.Client({ connectionString: server.url });
-    await client.connect();
-    const { rows } = await client.query<{ server_version: string }>("SHOW server_version");
-    await client.end();
-    const machine = machineClass(String(rows[0]?.server_version).split(" ", 1)[0] ?? "");
+    const [row] = await query(server.url, "SHOW server_version");
+    const machine = machineClass(String(row?.server_version).split(" ", 1)[0] ?? "");
     say(machine);
     const command = `npm run bench:scale -- --entries ${options.sizes.join(",")} --rounds ${options.rounds}`;
     const figures: ScaleFigures = {

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { frame } from "../../src/core/framing.ts";
 import { identityOf } from "../../src/core/identity.ts";
 
 /** Keys of entries that were not made by requests: all of one length, so that all frames of their digests are. */
@@ -83,15 +84,8 @@ async function copy(on: Asked, owner: Owner, from: number, to: number, expiresAt
 }
 
 /** What the digest of an identity is made of, up to its key: the last part, whose length is the same for all. */
-function prefixOf({ tenant, client, operation }: Owner, key: string): Buffer {
-  const part = (text: string) => {
-    const bytes = Buffer.from(text);
-    const length = Buffer.alloc(4);
-    length.writeUInt32BE(bytes.length);
-    return Buffer.concat([Buffer.of(1), length, bytes]);
-  };
-  const whole = Buffer.concat([Buffer.of(1), ...[tenant, client, operation, key].map(part)]);
-  return whole.subarray(0, -Buffer.byteLength(key));
+function prefixOf({ tenant, client, operation }: Owner, key: string): Uint8Array {
+  return frame(1, [tenant, client, operation, key]).subarray(0, -Buffer.byteLength(key));
 }
 
 async function columnsOf(on: Asked): Promise<string[]> {
