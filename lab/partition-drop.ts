@@ -27,7 +27,7 @@ const PAST = "outcome_past";
 
 const inMs = (ms: number) => `${ms.toFixed(1)} ms`;
 
-/** A partition of yesterday's ends, noted as the store would have it. */
+/** A partition of ends long past, noted as the store would have it. Not finished as they began: those the guard would lock, one by one. */
 async function fill(pool: pg.Pool, outcomes: number): Promise<void> {
   await pool.query(
     `CREATE TABLE oncekey.${PAST} PARTITION OF oncekey.outcome FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')`,
@@ -37,7 +37,7 @@ async function fill(pool: pg.Pool, outcomes: number): Promise<void> {
     `INSERT INTO oncekey.outcome (id, fence, seed, fingerprint, run_kind, tenant, operation, key, operation_version,
        created_at, completed_at, expires_at, state, status, outcome)
      SELECT sha256(('past' || n)::bytea), uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), '\\x01', 'phases',
-       'acme', '${OPERATION}', 'past' || n, 1, '2019-12-31', '2019-12-31', '2020-01-01 12:00', 'succeeded', 201,
+       'acme', '${OPERATION}', 'past' || n, 1, '2019-12-30', '2019-12-31', '2020-01-01 12:00', 'succeeded', 201,
        decode(repeat(md5(n::text), 12), 'hex')
      FROM generate_series(1, ${outcomes}) AS n`,
   );
