@@ -14,7 +14,11 @@ const TALLY = /^(\d+) passed, (\d+) failed$/;
 // Ours, vitest's, and the lines of an error that ended a campaign.
 const FAILED = /^\s*(FAIL\b|✗|×|not ok\b|skipped:|\w*Error\b.*:|AssertionError\b)/;
 
+// Vitest colours its lines under CI whatever it writes to: a "FAIL" that begins with an escape was not found.
+const COLOUR = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
+
 const runs = readFileSync(log, "utf8")
+  .replace(COLOUR, "")
   .split(/^== run: /m)
   .slice(1)
   .map((text) => {
