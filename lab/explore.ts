@@ -4,13 +4,14 @@
  *
  *   npm run explore -- [--schedules 1000000] [--seed 1] [--world NAME …] [--workers 2] [--until-violation] [--proof]
  *   npm run explore -- --replay WORLD:SEED:CHOICES:DIGEST
- *   npm run explore -- --store postgres [--schedules 500]
+ *   npm run explore -- --store postgres [--layout partitioned] [--schedules 500]
  *
  * Ends with "N passed, N failed". See docs/exploring.md.
  */
 
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import type { LayoutName } from "oncekey/postgres";
 import { runCampaign } from "./explore/campaign.ts";
 import { createCrew } from "./explore/crew.ts";
 import { memoryTerms, worldNamed } from "./explore/job.ts";
@@ -28,17 +29,23 @@ function readOptions() {
   const { values } = parseArgs({
     options: {
       ...{ schedules: text, seed: { ...text, default: "1" }, world: { ...text, multiple: true } },
-      ...{ workers: text, replay: text, store: { ...text, default: "memory" } },
+      ...{ workers: text, replay: text, store: { ...text, default: "memory" }, layout: { ...text, default: "plain" } },
       ...{ "until-violation": flag, proof: flag },
     },
   });
   if (values.store !== "memory" && values.store !== "postgres") throw new UsageError("--store is memory or postgres.");
   return {
     ...values,
+    layout: layoutNamed(values.layout),
     schedules: wholeNumber("--schedules", values.schedules ?? (values.store === "memory" ? 1_000_000 : 500)),
     workers: wholeNumber("--workers", values.workers ?? availableParallelism()),
     worlds: values.world === undefined ? worlds : values.world.map(worldNamed),
   };
+}
+
+function layoutNamed(name: string): LayoutName {
+  if (name !== "plain" && name !== "partitioned") throw new UsageError("--layout is plain or partitioned.");
+  return name;
 }
 
 type Options = ReturnType<typeof readOptions>;
@@ -58,10 +65,12 @@ async function exploreAll(options: Options): Promise<number> {
 }
 
 async function compareStores(options: Options): Promise<number> {
-  const { schedules, seed } = options;
-  const { checks, figures } = await runOnPostgres({ worlds: options.worlds, schedules, seed, say });
-  const command = `npm run explore -- --store postgres --schedules ${schedules} --seed ${seed}`;
-  return await report({ campaign: "explore-postgres", command, figures }, checks, { write: options.proof });
+  const { schedules, seed, layout } = options;
+  const { checks, figures } = await runOnPostgres({ worlds: options.worlds, schedules, seed, layout, say });
+  const isPlain = layout === "plain";
+  const command = `npm run explore -- --store postgres${isPlain ? "" : ` --layout ${layout}`} --schedules ${schedules} --seed ${seed}`;
+  const campaign = isPlain ? "explore-postgres" : `explore-postgres-${layout}`;
+  return await report({ campaign, command, figures }, checks, { write: options.proof });
 }
 
 async function replayOne(text: string): Promise<number> {
@@ -94,7 +103,7 @@ async function main(): Promise<number> {
 const USAGE = `
 npm run explore -- [--schedules 1000000] [--seed 1] [--world NAME …] [--workers 2] [--until-violation] [--proof]
 npm run explore -- --replay WORLD:SEED:CHOICES:DIGEST
-npm run explore -- --store postgres [--schedules 500]
+npm run explore -- --store postgres [--layout partitioned] [--schedules 500]
 `;
 
 await runCommand(USAGE, main);

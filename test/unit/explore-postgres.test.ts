@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { worldNamed } from "../../lab/explore/job.ts";
 import { comparable } from "../../lab/explore/postgres/compare.ts";
 import { type House, openHouse } from "../../lab/explore/postgres/house.ts";
 import { driveBoth } from "../../lab/explore/postgres/lockstep.ts";
@@ -8,7 +9,7 @@ import type { Deploy, Process } from "../../lab/explore/world.ts";
 describe("schedules on both stores", () => {
   let house: House;
   beforeAll(async () => {
-    house = await openHouse();
+    house = await openHouse("plain");
   });
   afterAll(() => house.close());
 
@@ -60,5 +61,30 @@ describe("schedules on both stores", () => {
     expect(one.text({ b: 1.001, a: undefined, c: 2n })).toBe(other.text({ c: 2n, b: 1.0014 }));
     expect(one.text({ b: 1 })).not.toBe(other.text({ b: 1.02 }));
     expect(one.text(new Uint8Array([1]))).not.toBe(other.text(new Uint8Array([2])));
+  });
+});
+
+describe("schedules on the partitioned layout", () => {
+  let house: House;
+  beforeAll(async () => {
+    house = await openHouse("partitioned");
+  });
+  afterAll(() => house.close());
+
+  const drive = (...labels: string[]) => driveBoth(house, worldNamed("v17"), "1", following(...labels));
+
+  it("refuses transaction code the outcome of an identity that phases code has claimed meanwhile (V23)", async () => {
+    const begun = ["Ann asks A", "Bob asks B", "A takes the locks", "B looks", "A looks", "A inserts into effect"];
+    const claimed = await drive(...begun, "B claims", "A inserts the finished entry", "B enters");
+    expect(claimed).toMatchObject({ difference: null, apart: 0 });
+    expect(claimed.labels).toHaveLength(9);
+  });
+
+  it("makes a claim wait for an outcome that is not committed, then refuses it (V23)", async () => {
+    const begun = ["Bob asks B", "Ann asks A", "A takes the locks", "A looks", "A inserts into effect", "B looks"];
+    const end = ["A inserts the finished entry", "B claims", "A commits", "time moves by 3 ms", "B looks"];
+    const stored = await drive(...begun, ...end);
+    expect(stored).toMatchObject({ difference: null, waits: 1, apart: 1 });
+    expect(stored.labels).toHaveLength(11);
   });
 });

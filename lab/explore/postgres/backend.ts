@@ -3,7 +3,7 @@ import type { Session, Store } from "../../../src/core/store.ts";
 import type { Tables } from "../../../src/stores/memory/tables.ts";
 import type { Backend, BackendTerms } from "../backend.ts";
 import type { WorldTransaction } from "../world.ts";
-import { CLOCK_SCHEMA, type House, houseStore } from "./house.ts";
+import { CLOCK_SCHEMA, type House, houseStore, SEARCH_PATH } from "./house.ts";
 import { processOf, type TrackedPool, type Traffic, trackedPool } from "./tracked.ts";
 
 /** The server's own limit of how long anything here may take before a schedule is given up. */
@@ -27,7 +27,7 @@ export function postgresBackend(house: House, mirror: () => Tables) {
           connectionString: house.url,
           max: 10,
           application_name: name,
-          options: `-c search_path=${CLOCK_SCHEMA},pg_catalog,public`,
+          options: SEARCH_PATH,
         });
         pools.set(name, pool);
         return worldStore(pool.pool, backends);

@@ -1,3 +1,4 @@
+import type { LayoutName } from "oncekey/postgres";
 import { type Check, check } from "../../support/check.ts";
 import { streamOf } from "../chance.ts";
 import { walkPlace } from "../walk.ts";
@@ -11,12 +12,13 @@ export interface PostgresTerms {
   readonly worlds: readonly World[];
   readonly schedules: number;
   readonly seed: string;
+  readonly layout: LayoutName;
   say(line: string): void;
 }
 
 /** Drives a sample of each world's schedules on the memory store and PostgreSQL at once. */
-export async function runOnPostgres({ worlds, schedules, seed, say }: PostgresTerms) {
-  const house = await openHouse();
+export async function runOnPostgres({ worlds, schedules, seed, layout, say }: PostgresTerms) {
+  const house = await openHouse(layout);
   const driven: Driven[] = [];
   const startedAtMs = performance.now();
   try {
@@ -34,7 +36,7 @@ export async function runOnPostgres({ worlds, schedules, seed, say }: PostgresTe
     await house.close();
   }
   return {
-    checks: checksOf([...worlds, moversWorld()], driven),
+    checks: [...checksOf([...worlds, moversWorld()], driven), ...(layout === "plain" ? [] : [apartCheck(driven)])],
     figures: figuresOf(driven, performance.now() - startedAtMs),
   };
 }
@@ -57,12 +59,19 @@ function checksOf(worlds: readonly World[], driven: readonly Driven[]): Check[] 
   return [...ofWorlds, check("steps waited for locks (else waiting was not compared)", waited ? [] : ["none"])];
 }
 
+/** Of the partitioned layout nothing is shown where all that was stored lay in the table of entries. */
+function apartCheck(driven: readonly Driven[]): Check {
+  const isSeen = driven.some(({ apart }) => apart > 0);
+  return check("outcomes lay in partitions (else the layout was not compared)", isSeen ? [] : ["none"]);
+}
+
 function figuresOf(driven: readonly Driven[], tookMs: number): (readonly [string, number])[] {
   const sum = (count: (one: Driven) => number) => driven.reduce((total, one) => total + count(one), 0);
   return [
     ["schedules driven on both stores", driven.length],
     ["steps compared", sum(({ labels }) => labels.length)],
     ["steps after which a statement waited for a lock", sum(({ waits }) => waits)],
+    ["outcomes that lay in partitions at the end", sum(({ apart }) => apart)],
     ["seconds", Math.round(tookMs / 1_000)],
   ];
 }

@@ -12,6 +12,8 @@ export interface Driven {
   readonly labels: readonly string[];
   /** Times that a statement waited for a lock, on both sides. */
   readonly waits: number;
+  /** Outcomes that lay in partitions at the end. */
+  readonly apart: number;
   /** Where the two differ first, or `null`. */
   readonly difference: string | null;
 }
@@ -40,7 +42,8 @@ export async function driveBoth(
   const real: Side = { execution: await beginExecution({ ...terms, backend }), values: comparable() };
   const labels: string[] = [];
   try {
-    return { world: world.name, labels, ...(await drive(house, memory, real, labels, pick)) };
+    const driven = await drive(house, memory, real, labels, pick);
+    return { world: world.name, labels, ...driven, apart: await outcomesApart(house) };
   } finally {
     await memory.execution.end();
     await real.execution.end();
@@ -117,6 +120,11 @@ async function contentDiffers(house: House, memory: Side, real: Side): Promise<s
     differs("entries", await content(memory), await content(real)) ??
     differs("business rows", sorted(rows), sorted(await businessRows(house)))
   );
+}
+
+async function outcomesApart({ observer }: House): Promise<number> {
+  const { rows } = await observer.query<{ apart: number }>("SELECT count(*)::int AS apart FROM oncekey.outcome");
+  return rows[0]?.apart ?? 0;
 }
 
 async function businessRows({ observer }: House): Promise<unknown[]> {

@@ -18,7 +18,11 @@ export const elsewhere: readonly Elsewhere[] = [
     why: "business code of a world has no COMMIT of its own to send",
     test: { file: "test/integration/engine-drivers.test.ts", title: "is a clear error (V22)" },
   },
-  { id: "V23", why: "of the partitioned layout, which does not exist here", test: null },
+  {
+    id: "V23",
+    why: "the partitioned layout is PostgreSQL's own: there the world of V17 is driven beside the memory store",
+    test: { file: "test/unit/explore-postgres.test.ts", title: "that phases code has claimed meanwhile (V23)" },
+  },
   {
     id: "Q5",
     why: "a host that dies without a word leaves its transaction to the server's idle time-out",
