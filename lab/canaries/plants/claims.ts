@@ -35,24 +35,6 @@ export const CLAIMS: readonly Canary[] = [
     caughtBy: [unit("engine-capture", "needs recovery after its process died, and never runs a second time (Q2)")],
   },
   {
-    id: "guard-v23",
-    what: "partitioned layout: a claim looks at entries alone, an outcome at outcomes alone",
-    edits: [
-      {
-        file: "sql/migrations/0004_partitioned_outcomes.sql",
-        find: "; IF taken THEN\n",
-        replace: "; IF taken AND NEW.id IS NULL THEN\n",
-      },
-    ],
-    caughtBy: [
-      unit("explore-postgres", "that phases code has claimed meanwhile (V23)"),
-      integration(
-        "postgres-layout",
-        "a process that has not heard of the change sees every outcome, and runs nothing again",
-      ),
-    ],
-  },
-  {
     id: "claim-do-update",
     what: "the claim is INSERT … ON CONFLICT DO UPDATE … WHERE the lease has lapsed",
     edits: [

@@ -3,6 +3,24 @@ import { type Canary, integration, memoryCase, postgresCase, suite, unit } from 
 /** Breaks of what is kept: commits, retention, the purge, what start() refuses, sealed content. */
 export const COMMITS: readonly Canary[] = [
   {
+    id: "guard-v23",
+    what: "partitioned layout: a claim looks at entries alone, an outcome at outcomes alone",
+    edits: [
+      {
+        file: "sql/migrations/0004_partitioned_outcomes.sql",
+        find: "; IF taken THEN\n",
+        replace: "; IF taken AND NEW.id IS NULL THEN\n",
+      },
+    ],
+    caughtBy: [
+      unit("explore-postgres", "that phases code has claimed meanwhile (V23)"),
+      integration(
+        "postgres-layout",
+        "a process that has not heard of the change sees every outcome, and runs nothing again",
+      ),
+    ],
+  },
+  {
     id: "commit-tag-unread",
     what: "a COMMIT that the server answers with ROLLBACK counts as one",
     edits: [
