@@ -14,10 +14,7 @@ export const COMMITS: readonly Canary[] = [
     ],
     caughtBy: [
       unit("explore-postgres", "that phases code has claimed meanwhile (V23)"),
-      integration(
-        "postgres-layout",
-        "a process that has not heard of the change sees every outcome, and runs nothing again",
-      ),
+      integration("postgres-layout", "whose ends fall into two partitions (across midnight) do not both commit"),
     ],
   },
   {
