@@ -14,7 +14,7 @@ export const COMMITS: readonly Canary[] = [
     ],
     caughtBy: [
       unit("explore-postgres", "that phases code has claimed meanwhile (V23)"),
-      integration("postgres-layout", "whose ends fall into two partitions (across midnight) do not both commit"),
+      integration("postgres-layout", "of the same identity is open: whoever commits second is refused"),
     ],
   },
   {
