@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { fromPg } from "oncekey/drivers/pg";
-import { migrate } from "oncekey/postgres";
+import { migrate, printMigrations } from "oncekey/postgres";
 import pg from "pg";
 import { afterAll } from "vitest";
 import { startTestServer, type TestServer } from "./postgres-server.ts";
@@ -23,7 +23,8 @@ export interface TestDatabaseOptions {
   readonly server?: Pick<TestServer, "url" | "urlOf">;
 }
 
-const TEMPLATE = "oncekey_template";
+/** By what it is made of: a tree whose migrations are broken on purpose may use the server of one that is whole. */
+const TEMPLATE = `oncekey_template_${createHash("sha256").update(printMigrations()).digest("hex").slice(0, 16)}`;
 let own: Promise<TestServer> | undefined;
 const cleanups: (() => Promise<void>)[] = [];
 
