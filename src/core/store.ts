@@ -133,7 +133,7 @@ export interface StoreTraits {
 }
 
 /**
- * Where entries live. Every method is one atomic step, on a connection of its own unless it belongs to a {@link Session}.
+ * Where entries live. Every method is one atomic step, on a connection of its own unless it belongs to a `Session`.
  * Time that decides anything is the store's clock, read in the statement that uses it.
  */
 export interface Store<Tx = unknown> {
@@ -149,7 +149,7 @@ export interface Store<Tx = unknown> {
   /** The entry, or `null`. One statement, no transaction, no write. */
   read(id: Uint8Array): Promise<StoredEntry | null>;
 
-  /** Whether a {@link Session.lock} holds the identity now, in whatever process. Takes no lock itself, and hinders nobody. */
+  /** Whether a `Session.lock` holds the identity now, in whatever process. Takes no lock itself, and hinders nobody. */
   running(id: Uint8Array): Promise<boolean>;
 
   /**

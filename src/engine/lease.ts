@@ -14,11 +14,11 @@ export class LeaseLost extends Error {
 export interface Lease {
   readonly id: Uint8Array;
   readonly fence: Uint8Array;
-  /** Aborts when the lease is lost; the reason is a {@link LeaseLost}. */
+  /** Aborts when the lease is lost; the reason is a `LeaseLost`. */
   readonly signal: AbortSignal;
   /** How long the attempt may take in all, in milliseconds. */
   readonly maxDurationMs: number;
-  /** Tested directly before every phase, call and answer: raises {@link LeaseLost} once the local deadline has passed. */
+  /** Tested directly before every phase, call and answer: raises `LeaseLost` once the local deadline has passed. */
   check(): void;
   /** Gives the lease up for this attempt, for good. */
   lose(why: string): void;

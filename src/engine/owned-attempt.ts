@@ -36,7 +36,7 @@ export function currentOrigin(): Origin {
 /**
  * For a captured handler's own transaction: locks the entry in `tx` and makes sure that this attempt still owns it, so
  * that a handler which lost its lease cannot commit. Call it last, directly before the commit.
- * Raises {@link LeaseLost} (let it roll the transaction back) and `oncekey_operation_unknown` outside a captured handler.
+ * Raises `LeaseLost` (let it roll the transaction back) and `oncekey_operation_unknown` outside a captured handler.
  */
 export async function assertOwned(tx: unknown): Promise<void> {
   const { context, lease } = current("assertOwned");

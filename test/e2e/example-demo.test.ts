@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { spawnExample } from "./support/example.ts";
 
-it("npm run demo ends with every payment made exactly once", { timeout: 240_000 }, async () => {
+it("npm run demo ends with every payment made exactly once", { timeout: 600_000 }, async () => {
   const command = ["npm", "run", "-s", "demo"] as const;
   const { output, ended } = await spawnExample({ command, env: { ONCEKEY_DEMO_PAYMENTS: "40" } });
   const code = await ended;

@@ -26,7 +26,7 @@ afterAll(() => server.close());
 
 // The account of the recording is exact; of the process the bounds are half of what holding the answers would take, so
 // that no garbage which nobody collected yet can break them.
-describe("the memory that recording takes", () => {
+describe("the memory that recording takes", { timeout: 300_000 }, () => {
   it("is bounded for each long answer that is streamed", async () => {
     const count = 30;
     const measured = await measure(server, "/stream", count, STREAM_BYTES);

@@ -23,7 +23,7 @@ export interface Driver<Tx> {
   readonly groups?: false;
   /**
    * Runs one statement (`$1` … parameters) on `tx`, or on any connection in a commit of its own; under a name only where
-   * its caller has asked for that (see {@link statementName}). Rejects with the client's own error; SQLSTATE in `code` where the server answered.
+   * its caller has asked for that (see `statementName`). Rejects with the client's own error; SQLSTATE in `code` where the server answered.
    */
   run(sql: string, parameters: readonly SqlParameter[], tx?: Tx): Promise<readonly SqlRow[]>;
   /**
