@@ -128,6 +128,51 @@ const EXPLAINED: readonly Explained[] = [
     to: "false",
     why: "text holds nothing but text: it is walked in vain, and no number is found in it",
   },
+  ...[
+    "startsWith(word",
+    "char >= 0x20",
+    "ESCAPED.includes",
+    "MOST_DIGITS",
+    "end === point + 1",
+    "MOST_LEADING_ZEROS",
+    "start !== walk.at",
+  ].map((on) => ({
+    file: "src/core/json/plain.ts",
+    on,
+    from: "false",
+    to: "true",
+    why: "the walk has not moved: it stands where no value ends, and whoever asked for one stops there",
+  })),
+  {
+    file: "src/core/json/plain.ts",
+    on: "escaped: false,",
+    from: "false",
+    to: "true",
+    why: "set anew for each string; it is there from the start so that all walks have one shape",
+  },
+  ...[
+    ["spaced || unsorted", "true"],
+    ["plain.spaced", "true"],
+    ["char === 0x7b || char === 0x5b", "true"],
+    ["names.length > FEW", "true"],
+    ["names.length > FEW", "names.length >= FEW"],
+    ["members.length > MOST_MOVED", "true"],
+    ["members.length > MOST_MOVED", "members.length >= MOST_MOVED"],
+  ].map(([from = "", to = ""]) => ({
+    file: "src/core/json/plain.ts",
+    from,
+    to,
+    why: "a short way, which gives what the long one does",
+  })),
+  ...[
+    ["a.name < b.name", "a.name <= b.name"],
+    ["(members[place - 1] as Member).name > member.name", "(members[place - 1] as Member).name >= member.name"],
+  ].map(([from = "", to = ""]) => ({
+    file: "src/core/json/plain.ts",
+    from,
+    to,
+    why: "names of members are distinct",
+  })),
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */

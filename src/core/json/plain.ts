@@ -7,7 +7,6 @@
  */
 export interface PlainJson {
   readonly text: string;
-  readonly maxDepth: number;
   /** Blanks stand between tokens. */
   readonly spaced: boolean;
   /** Members of some object are not in the order of the canonical form. */
@@ -26,7 +25,13 @@ interface Walk {
   escaped: boolean;
 }
 
-const newWalk = (text: string): Walk => ({ text, at: 0, spaced: false, unsorted: false, escaped: false });
+const newWalk = (text: string): Walk => ({
+  text,
+  at: 0,
+  spaced: false,
+  unsorted: false,
+  escaped: false,
+});
 
 /** Looks a text over; `null` where it is not plain. Linear in the length of the text. */
 export function plainJson(text: string, maxDepth: number): PlainJson | null {
@@ -34,13 +39,13 @@ export function plainJson(text: string, maxDepth: number): PlainJson | null {
   if (!walkValue(walk, maxDepth)) return null;
   skipBlanks(walk);
   if (walk.at !== text.length) return null;
-  return { text, maxDepth, spaced: walk.spaced, unsorted: walk.unsorted };
+  return { text, spaced: walk.spaced, unsorted: walk.unsorted };
 }
 
 /** The canonical form of a plain text: what `canonicalJson` makes of the same JSON. */
 export function canonicalPlain(plain: PlainJson): string {
-  const { text, maxDepth, spaced, unsorted } = plain;
-  return spaced || unsorted ? writtenValue(newWalk(text), plain, maxDepth) : text;
+  const { text, spaced, unsorted } = plain;
+  return spaced || unsorted ? writtenValue(newWalk(text), plain) : text;
 }
 
 function skipBlanks(walk: Walk): number {
@@ -97,12 +102,12 @@ function walkString(walk: Walk): boolean {
       walk.at = at + 1;
       return true;
     }
-    // Also at the end of the text, where charCodeAt gives NaN.
+    // Also at the end of the text, where charCodeAt gives NaN; behind a backslash too, for ESCAPED holds the empty text.
     if (!(char >= 0x20)) return false;
     if (char !== 0x5c) continue;
     walk.escaped = true;
     at++;
-    if (at >= text.length || !ESCAPED.includes(text.charAt(at))) return false;
+    if (!ESCAPED.includes(text.charAt(at))) return false;
   }
 }
 
@@ -111,7 +116,10 @@ const MOST_DIGITS = 15;
 /** A fraction with more zeros in front is printed with an exponent. */
 const MOST_LEADING_ZEROS = 5;
 
-/** A number as Number::toString prints it: no exponent, no -0, no zero that could be left out. */
+/**
+ * A number as Number::toString prints it: no -0, no zero that could be left out. Nor an exponent: the walk stays before it,
+ * where no value ends.
+ */
 function walkNumber(walk: Walk): boolean {
   const { text } = walk;
   const start = text.charCodeAt(walk.at) === 0x2d ? walk.at + 1 : walk.at;
@@ -125,9 +133,8 @@ function walkNumber(walk: Walk): boolean {
     if (end === point + 1 || text.charCodeAt(end - 1) === 0x30) return false;
     if (startsWithZero && endOfZeros(text, point + 1) - point - 1 > MOST_LEADING_ZEROS) return false;
   } else if (startsWithZero && start !== walk.at) return false;
-  const next = text.charCodeAt(end);
   walk.at = end;
-  return next !== 0x65 && next !== 0x45;
+  return true;
 }
 
 function endOfDigits(text: string, start: number): number {
@@ -203,22 +210,22 @@ function areDistinct(names: readonly string[]): boolean {
   return names.every((name, index) => names.indexOf(name) === index);
 }
 
-// The same walk once more, over a text that is known to be plain.
+// The same walk once more, over a text that is known to be plain. What `walkValue` meets there has no depth.
 
-function writtenValue(walk: Walk, plain: PlainJson, depthLeft: number): string {
+function writtenValue(walk: Walk, plain: PlainJson): string {
   const char = skipBlanks(walk);
-  if (char === 0x7b) return writtenObject(walk, plain, depthLeft);
-  if (char === 0x5b) return writtenArray(walk, plain, depthLeft);
+  if (char === 0x7b) return writtenObject(walk, plain);
+  if (char === 0x5b) return writtenArray(walk, plain);
   const start = walk.at;
-  walkValue(walk, depthLeft);
+  walkValue(walk, 0);
   return walk.text.slice(start, walk.at);
 }
 
-function writtenArray(walk: Walk, plain: PlainJson, depthLeft: number): string {
+function writtenArray(walk: Walk, plain: PlainJson): string {
   if (isEmpty(walk, 0x5d)) return "[]";
   let out = "[";
   for (;;) {
-    out += writtenValue(walk, plain, depthLeft - 1);
+    out += writtenValue(walk, plain);
     const char = skipBlanks(walk);
     walk.at++;
     if (char === 0x5d) return `${out}]`;
@@ -232,11 +239,11 @@ interface Member {
   readonly written: string;
 }
 
-function writtenObject(walk: Walk, plain: PlainJson, depthLeft: number): string {
+function writtenObject(walk: Walk, plain: PlainJson): string {
   if (isEmpty(walk, 0x7d)) return "{}";
   const members: Member[] = [];
   for (;;) {
-    members.push(writtenMember(walk, plain, depthLeft - 1));
+    members.push(writtenMember(walk, plain));
     const char = skipBlanks(walk);
     walk.at++;
     if (char === 0x7d) break;
@@ -247,16 +254,16 @@ function writtenObject(walk: Walk, plain: PlainJson, depthLeft: number): string 
   return `${out}}`;
 }
 
-function writtenMember(walk: Walk, plain: PlainJson, depthLeft: number): Member {
+function writtenMember(walk: Walk, plain: PlainJson): Member {
   const start = walk.at;
-  const name = walkName(walk) ?? "";
-  if (plain.spaced) return { name, written: `"${name}":${writtenValue(walk, plain, depthLeft)}` };
+  const name = walkName(walk) as string;
+  if (plain.spaced) return { name, written: `"${name}":${writtenValue(walk, plain)}` };
   const char = walk.text.charCodeAt(walk.at);
   if (char === 0x7b || char === 0x5b) {
-    return { name, written: walk.text.slice(start, walk.at) + writtenValue(walk, plain, depthLeft) };
+    return { name, written: walk.text.slice(start, walk.at) + writtenValue(walk, plain) };
   }
   // Cut out in one piece: most members are such.
-  walkValue(walk, depthLeft);
+  walkValue(walk, 0);
   return { name, written: walk.text.slice(start, walk.at) };
 }
 
