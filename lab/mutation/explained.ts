@@ -173,6 +173,21 @@ const EXPLAINED: readonly Explained[] = [
     to,
     why: "names of members are distinct",
   })),
+  {
+    file: "src/core/input.ts",
+    from: "{ body: undefined, params: undefined, query: undefined }",
+    to: "{}",
+    why: "the loop sets each of them; they are spelled out for the type",
+  },
+  ...[
+    ["src/core/input.ts", "raw === kept"],
+    ["src/core/outcome.ts", "extra.length === 0"],
+  ].map(([file = "", from = ""]) => ({
+    file,
+    from,
+    to: "false",
+    why: "a short way, which gives what the long one does",
+  })),
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */

@@ -20,9 +20,9 @@ export function traceParent(lines: readonly string[]): string | null {
   if (line === undefined || others.length > 0) return null;
   const match = TRACE_PARENT.exec(line.trim());
   if (match === null) return null;
-  const [, version, trace, parent, flags = "00", more] = match;
+  const [, version, trace, parent, flags, more] = match;
   if (version === "00") return more === undefined ? line.trim() : null;
-  const sampled = Number.parseInt(flags, 16) & 1;
+  const sampled = Number.parseInt(flags as string, 16) & 1;
   return `00-${trace}-${parent}-0${sampled}`;
 }
 
@@ -31,6 +31,7 @@ const REQUEST_ID = /^[\x21-\x7e]{1,200}$/;
 /** An `X-Request-Id` of 1 to 200 visible ASCII characters, or `null`. */
 export function requestId(lines: readonly string[]): string | null {
   const [line, ...others] = lines;
-  const id = line?.trim() ?? "";
-  return others.length === 0 && REQUEST_ID.test(id) ? id : null;
+  if (line === undefined || others.length > 0) return null;
+  const id = line.trim();
+  return REQUEST_ID.test(id) ? id : null;
 }

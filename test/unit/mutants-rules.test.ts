@@ -1,8 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { derivedUuid } from "../../src/core/intent.ts";
+import { fromTransaction } from "../../src/core/opened-transaction.ts";
 import { meaningOf, NOT_BEGUN_STATUSES } from "../../src/core/outcome-policy.ts";
+import { happened, notDone } from "../../src/core/reconcile.ts";
 import { ambiguous, formOf, found, none, unknown } from "../../src/core/recover.ts";
+import { ok } from "../../src/core/response.ts";
 import { checkScope } from "../../src/core/scope.ts";
+import { StoreFailure, TransactionAbandoned } from "../../src/core/store.ts";
 
 describe("what an answer of a captured handler means", () => {
   const meaning = (status: number, headers: [string, string][] = [], notBegun = NOT_BEGUN_STATUSES) =>
@@ -50,6 +54,27 @@ describe("how a call is recovered", () => {
       { kind: "ambiguous", count: 2 },
     ]);
   });
+});
+
+it("a captured run is told by two words, the one with its answer", () => {
+  const answer = ok({ id: 7 });
+  expect(happened(answer)).toEqual({ kind: "happened", response: answer });
+  expect(notDone()).toEqual({ kind: "not_done" });
+});
+
+it("a transaction that the caller opened is handed on as it is", () => {
+  const tx = { query: () => {} };
+  expect(fromTransaction(tx).tx).toBe(tx);
+});
+
+it("a store's failure says which it is, and has a cause exactly where one was given", () => {
+  const cause = new Error("reset");
+  const failure = new StoreFailure("unavailable", "not reached", { cause });
+  expect([failure.name, failure.kind, failure.message, failure.cause]).toEqual([
+    ...["StoreFailure", "unavailable", "not reached", cause],
+  ]);
+  expect("cause" in new StoreFailure("timeout", "ended")).toBe(false);
+  expect(new TransactionAbandoned("given up").name).toBe("TransactionAbandoned");
 });
 
 describe("a scope", () => {
