@@ -35,6 +35,6 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
       resolve();
     };
     const cancel = clock.after(ms, end);
-    signal?.addEventListener("abort", end, { once: true });
+    signal?.addEventListener("abort", end);
   });
 }

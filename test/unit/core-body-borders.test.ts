@@ -189,6 +189,7 @@ describe("bracketed names", () => {
       ),
     ).toEqual({ a: { b: [1, 3], c: 2 } });
     expect(nest([["a[b][]", 1]], 9)).toEqual({ a: { b: [1] } });
+    for (const name of ["a[b[c][d]", "a[b][c[d]", "a[b]c][d]"]) expect(nest([[name, 1]], 9)).toEqual({ [name]: 1 });
     expect(
       nest(
         [
@@ -262,6 +263,11 @@ describe("a request's body", () => {
     expect(canonical({})).toBe(hex(canonicalPairs(pairs)));
     expect(canonical({ formOrder: "significant" })).toBe(hex(canonicalPairs(pairs)));
     expect(canonical({ formOrder: "by_name" })).toBe(hex(canonicalPairs(pairs.toReversed())));
+  });
+
+  it("has a byte order mark as text where it is a form's: no reader of forms skips one", () => {
+    const body = readRequestBody("application/x-www-form-urlencoded", encode("\ufeffa=1"));
+    expect(body.value()).toEqual({ "\ufeffa": "1" });
   });
 
   it("that a framework parsed is compared as it was then", () => {

@@ -35,9 +35,16 @@ describe("a multipart body", () => {
     for (const body of ["", "XX", "--X", "pre", named("a"), `${named("a")}--XX`, `${named("a")}--XX-`]) {
       expect(() => partsOf(body), body).toThrow(invalid);
     }
-    for (const wrong of ["--XX\r", "--XX\n", "--XX -", "--XX\rx", "--XXx\r\n", "--XX x\r\n"]) {
+    for (const wrong of ["--XX\r", "--XX\n", "--XXx\n", "--XX -", "--XX\rx", "--XXx\r\n", "--XX x\r\n"]) {
       expect(() => partsOf(named("a").replace("--XX\r\n", wrong) + END), wrong).toThrow(invalid);
     }
+  });
+
+  it("is refused where it has no delimiter or no end, also where its preamble imitates one", () => {
+    // What stands so far behind the start could pass for the last delimiter's dashes.
+    expect(() => partsOf("pream--")).toThrow("has no part");
+    expect(() => partsOf(`pream--\r\n${named("a")}`)).toThrow("does not end");
+    expect(partsOf(`pream--\r\n${named("a")}${END}`)).toHaveLength(1);
   });
 
   it("keeps its bytes as they came, within a larger buffer too", () => {
@@ -75,6 +82,7 @@ describe("a multipart body", () => {
     for (const head of [`CONTENT-DISPOSITION:${disposition}`, `content-disposition: \t ${disposition} \t`]) {
       expect(partsOf(field(head) + END)[0]?.name).toBe("a");
     }
+    expect(partsOf(field('Content-Disposition:form-data; name="a  b"') + END)[0]?.name).toBe("a  b");
     const good = `Content-Disposition: ${disposition}`;
     const odd = ["X", " X: 1", "X : 1", ": 1", "X: 1\nY: 2", "X: 1\rY: 2", "é: 1", "X: 1\r\nx: 2", "(X: 1"];
     for (const line of odd) expect(() => partsOf(field(`${good}\r\n${line}`) + END), line).toThrow(invalid);
@@ -105,7 +113,8 @@ describe("a multipart body", () => {
 
   it("takes transfer encodings that change nothing, and no others", () => {
     const encoded = (encoding: string) => partsOf(named("a", `\r\nContent-Transfer-Encoding: ${encoding}`) + END);
-    for (const encoding of ["7bit", "8bit", "binary", "Binary"]) expect(encoded(encoding)).toHaveLength(1);
+    for (const encoding of ["7bit", "8bit", "binary", "Binary", " \t8bit", "8bit \t"])
+      expect(encoded(encoding)).toHaveLength(1);
     for (const encoding of ["base64", "quoted-printable", ""]) expect(() => encoded(encoding)).toThrow(unsupported);
     expect(() => partsOf(named("a", "; filename*=UTF-8''b") + END)).toThrow(unsupported);
     expect(() => partsOf(named("a", "\r\nContent-Type: text") + END)).toThrow(unsupported);
@@ -140,6 +149,9 @@ describe("a multipart body", () => {
       ...{ none: "1", text: "1", xtext: bytes, json: bytes },
       file: { filename: "", type: null, bytes },
       typed: { filename: "f", type: "text/plain", bytes },
+    });
+    expect(multipartValue(partsOf(field('Content-Disposition: form-data; name="a"', "\ufeffx") + END))).toEqual({
+      a: "\ufeffx",
     });
     (value.json as Uint8Array)[0] = 0;
     expect(parts[3]?.bytes[0]).toBe(0x31);

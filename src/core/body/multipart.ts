@@ -53,8 +53,9 @@ const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
  * transfer encodings, which RFC 7578 §4.2 and §4.7 rule out.
  */
 export function parseMultipart(media: MediaType, bytes: Uint8Array, limits: Partial<MultipartLimits> = {}): BodyPart[] {
-  const boundary = media.parameters.get("boundary") ?? "";
-  if (!BOUNDARY.test(boundary)) refuseRequest("The multipart boundary is missing or malformed");
+  const boundary = media.parameters.get("boundary");
+  if (boundary === undefined || !BOUNDARY.test(boundary))
+    return refuseRequest("The multipart boundary is missing or malformed");
   const all = { ...MULTIPART_LIMITS, ...limits };
   return splitParts(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), boundary, all.maxParts).map((part) =>
     readPart(part, all),
@@ -101,15 +102,19 @@ function readPart(part: Buffer, limits: MultipartLimits): BodyPart {
   return { name, filename, type: comparedType(media, "raw"), bytes: part.subarray(head + 4) };
 }
 
+function refuseHeader(): never {
+  return refuseRequest("A multipart part's header is malformed or repeated");
+}
+
 function readHeaders(text: string): Map<string, string> {
   const headers = new Map<string, string>();
   for (const line of text.split("\r\n")) {
     // The blanks before the value are not taken by the expression: there it would try each way to share them, in quadratic time.
     const match = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n]*)$/.exec(line);
-    const name = match?.[1]?.toLowerCase();
-    if (name === undefined || headers.has(name))
-      return refuseRequest("A multipart part's header is malformed or repeated");
-    headers.set(name, (match?.[2] ?? "").replace(/^[ \t]+/, "").trimEnd());
+    if (match === null) return refuseHeader();
+    const name = (match[1] as string).toLowerCase();
+    if (headers.has(name)) return refuseHeader();
+    headers.set(name, (match[2] as string).replace(/^[ \t]+/, "").trimEnd());
   }
   return headers;
 }

@@ -22,7 +22,7 @@ function place(root: Map<string, Place>, segments: readonly string[], leaf: unkn
   if (path.slice(1).includes("")) refuseRequest('A field name has "[]" before its end; number the elements instead');
   let branch = root;
   for (const segment of path.slice(0, -1)) branch = branchAt(branch, segment);
-  const last = path.at(-1) ?? "";
+  const last = path.at(-1) as string;
   const found = branch.get(last);
   if (found === undefined) branch.set(last, { kind: "leaves", list, leaves: [leaf] });
   else if (found.kind === "leaves" && found.list === list) found.leaves.push(leaf);

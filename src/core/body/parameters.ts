@@ -28,9 +28,9 @@ export function parseParameters(text: string, unquote = dropBackslashes): Parame
   while (read(SEPARATOR) !== null) {
     const match = read(PARAMETER);
     if (match === null) continue;
-    const name = (match[1] ?? "").toLowerCase();
+    const name = (match[1] as string).toLowerCase();
     if (parameters.has(name)) return null;
-    parameters.set(name, match[3] ?? unquote(match[2] ?? ""));
+    parameters.set(name, match[3] ?? unquote(match[2] as string));
   }
   return at === trimmed.length ? { value, parameters } : null;
 }
