@@ -243,6 +243,24 @@ const EXPLAINED: readonly Explained[] = [
     to,
     why: "V8 sorts by whether the number is below 0; the standard wants it the same both ways round",
   })),
+  {
+    file: "src/core/json/parse.ts",
+    from: "char !== undefined",
+    to: "true",
+    why: "asked for the type: undefined is no digit",
+  },
+  ...["/[0-9a-fA-F]{4}$/", "/^[0-9a-fA-F]{4}/"].map((to) => ({
+    file: "src/core/json/scanner.ts",
+    from: "/^[0-9a-fA-F]{4}$/",
+    to,
+    why: "it is asked of four characters at most",
+  })),
+  {
+    file: "src/core/json/trail.ts",
+    from: 'name === "__proto__"',
+    to: "true",
+    why: "a short way, which gives what the long one does",
+  },
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */

@@ -26,7 +26,9 @@ describe("the JSON parser", () => {
     "a leading comma": "[,1]",
     "a missing comma": "[1 2]",
     "a missing colon": '{"a" 1}',
+    "another sign than a colon": '{"a";1}',
     "a member without a name": "{1:2}",
+    "a name with another sign than its first quote": '{xa":1}',
     "an open object": '{"a":1',
     "an open array": "[1",
     "a wrong bracket": '{"a":1]',
@@ -51,6 +53,8 @@ describe("the JSON parser", () => {
     "an open string": '"a',
     "a string that ends in an escape": '"a\\',
     "an unknown escape": '"\\x41"',
+    "another escape with four digits": '"\\x0041"',
+    "an unicode escape that ends in other characters": '"\\u12g4"',
     "a short unicode escape": '"\\u12"',
     "an unicode escape of other characters": '"\\u00g0"',
     "a raw tab in a string": '"a\tb"',
@@ -66,6 +70,20 @@ describe("the JSON parser", () => {
       expect(refused(text).code).toBe("idempotency_request_invalid");
     });
   }
+
+  it("says what is missing", () => {
+    const said: Record<string, string> = {
+      '{"a";1}': 'character 4: expected ":"',
+      "{a:1}": 'character 1: expected """',
+      "[1;2]": 'character 2: expected "," or "]"',
+      '{"a":1;': 'character 6: expected "," or "}"',
+      "[,1]": "character 1: expected a value",
+      "[": "character 1: expected a value",
+      '"a': "character 2: a string does not end",
+      '"a\tb"': "character 2: a control character stands in a string",
+    };
+    for (const [text, message] of Object.entries(said)) expect(refused(text).message, text).toContain(message);
+  });
 
   it("refuses a repeated member name, also when only unescaping makes it equal", () => {
     expect(refused('{"a":1,"a":2}').message).toContain("repeated");
@@ -126,6 +144,9 @@ describe("the JSON parser", () => {
       expect(refused(text).message).toContain("digits");
     }
     expect(canonical("1e10000")).toBe("1e+10000");
+    // Zeros in front count: so many digits are nobody's exponent.
+    expect(canonical(`1e${"0".repeat(19)}1`)).toBe("10");
+    expect(refused(`1e${"0".repeat(20)}1`).message).toContain("exponent");
     expect(canonical("1".repeat(1000))).toHaveLength(1 + 1 + 999 + 5);
   });
 

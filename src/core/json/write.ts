@@ -108,5 +108,5 @@ function quote(walk: Walk, text: string): string {
 /** True for objects made of plain members: literals, `Object.create(null)`, and those of another realm. */
 export function isPlainObject(value: object): value is Record<string, unknown> {
   const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
