@@ -25,25 +25,66 @@ export const CONFIG = "stryker.config.json";
 
 const VITEST_CONFIG = "vitest.mutation.config.ts";
 const PROSE = "stryker-prose.mjs";
+const BUNDLER = "stryker-bundler.mjs";
+const UNTIL_NOTICED = "stryker-until-noticed.mjs";
 
 /** Writes into a copy of the repository what Stryker needs to run there. */
 export async function setUp(root: string, run: MutationRun): Promise<void> {
   await mkdir(join(repositoryRoot, KEPT), { recursive: true });
   await writeFile(join(root, VITEST_CONFIG), vitestConfig(run));
-  await writeFile(join(root, PROSE), await plainProse());
+  await writeFile(join(root, PROSE), await plain("prose.ts"));
+  await writeFile(join(root, BUNDLER), await plain("bundled.ts"));
+  await writeFile(join(root, UNTIL_NOTICED), untilNoticed());
   await writeFile(join(root, CONFIG), JSON.stringify(strykerConfig(run), null, 2));
 }
 
-function vitestConfig({ area }: MutationRun): string {
+function vitestConfig({ area, files }: MutationRun): string {
+  const includes = includesOf(area, files);
   // Loading the same modules anew for each test file would be most of a mutant's time.
-  const test = { ...includesOf(area), testTimeout: 20_000, pool: "threads", maxWorkers: 1, isolate: false };
+  const test = {
+    ...includes,
+    testTimeout: 20_000,
+    pool: "threads",
+    maxWorkers: 1,
+    isolate: false,
+    setupFiles: [`./${UNTIL_NOTICED}`],
+  };
   const conditions = ["oncekey-source"];
-  return `export default ${JSON.stringify({ resolve: { conditions }, ssr: { resolve: { conditions } }, test })};\n`;
+  const config = { resolve: { conditions }, ssr: { resolve: { conditions } }, test };
+  return `import { matchesGlob, relative } from "node:path";
+import { BUNDLED, bundledSources } from "./${BUNDLER}";
+const config = ${JSON.stringify(config)};
+// By the last place that names a file: the list has the quick ones first, and the first failure ends a mutant's run.
+const placeOf = ({ moduleId }) =>
+  config.test.include.findLastIndex((glob) => matchesGlob(relative(process.cwd(), moduleId), glob));
+class InOrder {
+  shard = (files) => files;
+  sort = async (files) => files.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+config.test.sequence = { sequencer: InOrder };
+config.test.server = { deps: { external: [BUNDLED] } };
+config.plugins = [await bundledSources(process.cwd())];
+export default config;
+`;
 }
 
-/** Stryker's processes load plugins without our loader of TypeScript. */
-async function plainProse(): Promise<string> {
-  const source = await readFile(join(repositoryRoot, "lab/mutation/prose.ts"), "utf8");
+/**
+ * What runs before each test file. The first failure skips all tests that are left, but their files would still be loaded,
+ * and that is most of the time that a noticed mutant takes.
+ */
+function untilNoticed(): string {
+  return `import { afterEach, inject } from "vitest";
+const mutant = inject("mode") === "mutant" ? inject("activeMutant") : null;
+if (mutant !== null && globalThis.noticedMutant === mutant) throw new Error("The mutant was noticed.");
+afterEach(({ task }) => {
+  if (task.result?.state === "fail") globalThis.noticedMutant = mutant;
+});
+`;
+}
+
+/** Stryker's processes load modules without our loader of TypeScript. */
+async function plain(name: string): Promise<string> {
+  const source = await readFile(join(repositoryRoot, "lab/mutation", name), "utf8");
   return (await transform(source, { loader: "ts", format: "esm" })).code;
 }
 
@@ -52,7 +93,8 @@ function strykerConfig({ area, files, jobs, statics }: MutationRun) {
     testRunner: "vitest",
     plugins: ["@stryker-mutator/vitest-runner", `./${PROSE}`],
     ignorers: ["prose"],
-    vitest: { configFile: VITEST_CONFIG },
+    // The tests of an area are known: to look up which of them load a file would take longer than most mutants.
+    vitest: { configFile: VITEST_CONFIG, related: false },
     coverageAnalysis: "perTest",
     // The copy is ours: another one inside of it would save nobody anything.
     inPlace: true,

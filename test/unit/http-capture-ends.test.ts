@@ -108,7 +108,8 @@ function openFiles(): number {
       return "";
     }
   });
-  return targets.filter((target) => target.includes("/oncekey-")).length;
+  // The whole name: a copy of the project may lie in a folder that is called so as well.
+  return targets.filter((target) => /\/oncekey-[0-9a-f]{32}( \(deleted\))?$/.test(target)).length;
 }
 
 const text = ({ body }: RawAnswer) => body.toString();
