@@ -1,7 +1,8 @@
 import { StoreFailure } from "../core/store.ts";
 import { type Attempt, Halted, type TimedIntent } from "./attempt.ts";
 import { done, growingPause, maxAttemptsOf, type Turn } from "./context.ts";
-import { failureResult } from "./failures.ts";
+import { failureResult, withState } from "./failures.ts";
+import type { AnyResult } from "./run-result.ts";
 import { BodyNotStored } from "./stored-body.ts";
 
 const UNKNOWN_RETRY_MS = 5_000;
@@ -18,26 +19,31 @@ export async function endAttempt(attempt: Attempt, error: unknown): Promise<Turn
   return error instanceof Halted ? endHalted(attempt, error) : endThrown(attempt, error);
 }
 
+const claimed = (result: AnyResult): AnyResult => withState(result, "in_progress");
+
 async function endThrown(attempt: Attempt, error: unknown): Promise<Turn> {
   const result = failureResult(error);
   // The lease is lost or the store is: nothing may be written any more, the lease lapses by itself.
-  if (result !== null && result.kind !== "contention") return done(result);
+  if (result !== null && result.kind !== "contention") return done(claimed(result));
   const { settings } = attempt.context;
   // If even that fails the lease lapses by itself; the caller must see why the operation ended.
-  await giveBack(attempt, result === null ? `the operation threw (${nameOf(error)})` : "contention").catch(
-    (failure: unknown) => settings.onError(failure, { operation: attempt.operation.name, at: "give back" }),
-  );
-  if (result !== null) return done(result);
+  const isFree = await giveBack(
+    attempt,
+    result === null ? `the operation threw (${nameOf(error)})` : "contention",
+  ).catch((failure: unknown) => settings.onError(failure, { operation: attempt.operation.name, at: "give back" }));
+  if (result !== null) return done(isFree ? result : claimed(result));
   throw error;
 }
 
 async function endHalted(attempt: Attempt, { reason, cause }: Halted): Promise<Turn> {
   switch (reason.kind) {
-    case "failed":
-      if (reason.result.kind === "contention") await giveBack(attempt, "contention");
+    case "failed": {
+      let isFree = false;
+      if (reason.result.kind === "contention") isFree = await giveBack(attempt, "contention");
       // The store itself is there: an attempt that is left without a word would count as one that killed its process.
-      if (cause instanceof BodyNotStored) await giveBack(attempt, "the body store did not take the outcome");
-      return done(reason.result);
+      if (cause instanceof BodyNotStored) isFree = await giveBack(attempt, "the body store did not take the outcome");
+      return done(isFree ? reason.result : claimed(reason.result));
+    }
     case "suspend": {
       const left = await leave(attempt, reason.waitMs, reason.reason);
       return unknown(left, left === "given_up" ? givenUp(reason.reason) : reason.reason, reason.waitMs);
@@ -59,17 +65,19 @@ function unknown(left: Left, reason: string, waitMs: number): Turn {
 /**
  * Lets the next attempt have the entry. Where something is recorded or may have been sent it stays in progress, claimable
  * at once the first time and after a growing pause later: a retry goes on, and the sweeper does if no client comes back.
+ * Tells whether nothing is left of it.
  */
-async function giveBack(attempt: Attempt, why: string): Promise<void> {
+async function giveBack(attempt: Attempt, why: string): Promise<boolean> {
   const { context, entry, lease } = attempt;
   const open = openIntents(attempt);
   const hasBegun = attempt.sent || attempt.active !== null || attempt.position > 0 || entry.attempt > 1;
   if (open.length === 0 && !hasBegun) {
     await context.store.release(lease.id, lease.fence, false);
-    return;
+    return true;
   }
   const restMs = entry.attempt === 1 && open.length === 0 ? 0 : growingPause(Math.max(1, entry.attempt - 1));
   await leave(attempt, Math.max(restMs, ...open.map((intent) => settlesIn(attempt, intent))), why);
+  return false;
 }
 
 /** Keeps the entry for another attempt after `waitMs`; after too many of them it is shown to operators as well. */

@@ -1,6 +1,6 @@
-import type { Decision, StoredEntry } from "../core/entry.ts";
+import type { Decision, EntryState, StoredEntry } from "../core/entry.ts";
 import { done, type EngineContext, type Turn } from "./context.ts";
-import { failureResult } from "./failures.ts";
+import { failureResult, withState } from "./failures.ts";
 import { openOutcome, openProvisional } from "./stored-outcome.ts";
 
 /** When to come back where nothing tells better, in milliseconds. */
@@ -33,9 +33,12 @@ export async function decidedTurn(context: EngineContext, entry: StoredEntry, de
   }
 }
 
-/** The turn that a failure means; raises the ones that mean none, such as what a handler threw. */
-export function failedTurn(error: unknown): Turn {
+/**
+ * The turn that a failure means; raises the ones that mean none, such as what a handler threw. `state`: that of the entry
+ * that was seen before it.
+ */
+export function failedTurn(error: unknown, state: EntryState | null = null): Turn {
   const result = failureResult(error);
   if (result === null) throw error;
-  return done(result);
+  return done(state === null ? result : withState(result, state));
 }

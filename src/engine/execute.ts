@@ -154,6 +154,7 @@ async function takeTurn(
   // Both are judged by what the look-up finds.
   const skipsLookUp = skips && request.firstSentAtMs === undefined && operation.rules.afterFailure === "replay";
   let unseen = round === 0;
+  let seen: StoredEntry | null = null;
   try {
     const owner = context.sharing.owner(request.identity.id);
     if (owner !== undefined) {
@@ -161,11 +162,13 @@ async function takeTurn(
       if (match === "different") return done({ kind: "mismatch", state: "in_progress" });
     }
     if (skipsLookUp && round === 0) return await startBlind(context, operation, request);
-    const entry = await context.store.read(request.identity.id);
-    unseen = entry === null;
-    return await act(context, operation, request, entry);
+    seen = await context.store.read(request.identity.id);
+    unseen = seen === null;
+    return await act(context, operation, request, seen);
   } catch (error) {
-    return unseen ? afterFailure(context, operation, request, error) : failedTurn(error);
+    if (unseen) return afterFailure(context, operation, request, error);
+    const isThere = seen !== null && decide(seen, "equal", operation).kind !== "absent";
+    return failedTurn(error, isThere ? seen.state : null);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { EntryState } from "../core/entry.ts";
 import { OncekeyError } from "../core/errors.ts";
 import { StoreFailure } from "../core/store.ts";
 import { LeaseLost } from "./lease.ts";
@@ -35,4 +36,9 @@ export function failureResult(error: unknown): AnyResult | null {
         { cause: error },
       );
   }
+}
+
+/** A failure of the store that comes after an entry of the key was seen or made: without its state it would say that there is none. */
+export function withState(result: AnyResult, state: EntryState): AnyResult {
+  return result.kind === "store_unavailable" || result.kind === "contention" ? { ...result, state } : result;
 }

@@ -11,6 +11,7 @@ import type { Prepare } from "./call-tries.ts";
 import { claimAbandoned, claimNew, type Owned } from "./claim.ts";
 import { complete } from "./complete.ts";
 import { done, draftEntry, type EngineContext, growingPause, maxAttemptsOf, type Turn } from "./context.ts";
+import { failedTurn } from "./decided-turn.ts";
 import type { CallOptions, PhaseStep, PhasesContext, PhasesDefinition } from "./definition.ts";
 import { fetchCall } from "./fetch.ts";
 import { LeaseLost } from "./lease.ts";
@@ -40,7 +41,8 @@ export async function claimPhases(
   const owned = await claimNew(context, operation, draft, request);
   // First run and resume must see the same input, so the first run takes it through the codec too.
   const seen = encoded === null ? input : decodeValue(encoded);
-  return owned === null ? { kind: "again" } : runOwned(context, operation, owned, () => seen);
+  if (owned === null) return { kind: "again" };
+  return runOwned(context, operation, owned, () => seen).catch((error: unknown) => failedTurn(error, "in_progress"));
 }
 
 /** Takes over an entry whose owner left, for a retry, and goes on from its recovery point. */

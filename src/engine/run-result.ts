@@ -30,12 +30,15 @@ export type RunResult<Body extends OutcomeBody = Uint8Array> =
   | { readonly kind: "lease_lost"; readonly retryAfterMs: number }
   /** COMMIT was sent, its answer never came. */
   | { readonly kind: "commit_unknown"; readonly retryAfterMs: number }
-  /** Serialisation failures or deadlocks outlasted the retries; rolled back. */
-  | { readonly kind: "contention"; readonly retryAfterMs: number }
+  /** Serialisation failures or deadlocks outlasted the retries; rolled back. `state`: where the key has an entry all the same. */
+  | { readonly kind: "contention"; readonly state?: EntryState; readonly retryAfterMs: number }
   /** A newer version of the service wrote the entry. */
   | { readonly kind: "version_unknown"; readonly state: EntryState; readonly retryAfterMs: number }
-  /** The store cannot be reached. What was committed before is kept, an open transaction was rolled back. */
-  | { readonly kind: "store_unavailable"; readonly retryAfterMs: number }
+  /**
+   * The store cannot be reached. What was committed before is kept, an open transaction was rolled back. `state`: where an
+   * entry of the key was seen or made before that.
+   */
+  | { readonly kind: "store_unavailable"; readonly state?: EntryState; readonly retryAfterMs: number }
   /** A captured handler answered "not begun" (such as 429): its answer was sent, nothing is stored, the key is free. */
   | { readonly kind: "not_begun"; readonly outcome: Outcome<Body> }
   /** A captured handler answered 5xx: nobody knows what it did. Its answer was kept, as provisional. */

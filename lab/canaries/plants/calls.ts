@@ -184,9 +184,9 @@ export const CALLS: readonly Canary[] = [
     edits: [
       {
         file: END,
-        find: "  if (open.length === 0 && !hasBegun) {\n    await context.store.release(lease.id, lease.fence, false);\n    return;\n  }\n",
+        find: "  if (open.length === 0 && !hasBegun) {\n    await context.store.release(lease.id, lease.fence, false);\n    return true;\n  }\n",
         replace:
-          "  if (!hasBegun || entry.attempt === 1) {\n    await context.store.release(lease.id, lease.fence, false);\n    return;\n  }\n",
+          "  if (!hasBegun || entry.attempt === 1) {\n    await context.store.release(lease.id, lease.fence, false);\n    return true;\n  }\n",
       },
     ],
     caughtBy: [unit("mutants-calls", "keeps its entry where nothing else tells of the call")],
