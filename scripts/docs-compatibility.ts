@@ -58,7 +58,7 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Subpaths that meet no library of other people. */
-const ownParts = [".", "postgres", "memory", "sweeper", "outbox", "inbox", "testing", "package.json"];
+const ownParts = [".", "postgres", "memory", "sweeper", "outbox", "inbox", "console", "testing", "package.json"];
 
 interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;

@@ -119,6 +119,28 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
     allowed: ["node:assert/strict", "../core/store.ts"],
   },
   {
+    from: "src/console",
+    refused: [
+      "express",
+      "../engine/oncekey.ts",
+      "../http/exchange.ts",
+      "../drivers/pg.ts",
+      "../cli/main.ts",
+      "../index.ts",
+    ],
+    allowed: ["node:http", "../core/errors.ts", "../engine/event.ts", "../stores/postgres/operator/entries.ts"],
+  },
+  {
+    from: "src/console/routes",
+    refused: ["../../engine/request.ts", "../../stores/memory/index.ts", "../../observe/logs.ts"],
+    allowed: ["../parts.ts", "../../core/entry.ts", "../../stores/postgres/rows.ts"],
+  },
+  {
+    from: "src/stores/postgres/operator",
+    refused: ["../../memory/index.ts", "../../../console/index.ts", "../../../engine/event.ts"],
+    allowed: ["node:zlib", "../rows.ts", "../../../core/entry.ts"],
+  },
+  {
     from: "src/cli",
     refused: ["commander", "../testing/index.ts", "../engine/request.ts"],
     allowed: ["../stores/postgres/index.ts", "../verify/index.ts", "pg"],

@@ -1,5 +1,19 @@
 -- Written by scripts/dump-schema.ts: what the migrations make. Do not edit, and do not run: migrate.
 
+CREATE TABLE oncekey.audit (
+  acted_at timestamp with time zone NOT NULL,
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  entry_id bytea,
+  action text NOT NULL,
+  acted_by text NOT NULL,
+  tenant text,
+  message_id text,
+  note text,
+  CONSTRAINT audit_pkey PRIMARY KEY (seq),
+  CONSTRAINT audit_action CHECK ((action = ANY (ARRAY['sign_in'::text, 'reveal_key'::text, 'reveal_derived_keys'::text, 'reveal_outcome'::text, 'retry'::text, 'resend'::text, 'discard'::text]))),
+  CONSTRAINT audit_by_length CHECK (((char_length(acted_by) >= 1) AND (char_length(acted_by) <= 255)))
+);
+
 CREATE TABLE oncekey.body (
   check_at timestamp with time zone NOT NULL,
   pointer text NOT NULL,
@@ -190,6 +204,7 @@ CREATE TABLE oncekey.resolution (
   reason_before text,
   open_intents text NOT NULL,
   note text,
+  tenant text,
   CONSTRAINT resolution_pkey PRIMARY KEY (seq),
   CONSTRAINT resolution_by_length CHECK (((char_length(resolved_by) >= 1) AND (char_length(resolved_by) <= 255))),
   CONSTRAINT resolution_verdict CHECK ((verdict = ANY (ARRAY['succeeded'::text, 'failed'::text, 'released'::text])))
@@ -214,6 +229,10 @@ CREATE TABLE oncekey.sweep_target (
   CONSTRAINT sweep_target_pkey PRIMARY KEY (operation, run_kind, operation_version)
 ) WITH (fillfactor=50);
 
+CREATE INDEX audit_entry ON oncekey.audit USING btree (entry_id) WHERE (entry_id IS NOT NULL);
+
+CREATE INDEX audit_tenant ON oncekey.audit USING btree (tenant, seq) WHERE (tenant IS NOT NULL);
+
 CREATE INDEX body_due ON oncekey.body USING btree (check_at);
 
 CREATE INDEX entry_lease ON oncekey.entry USING btree (lease_until) WHERE (state = 'in_progress'::text);
@@ -223,6 +242,8 @@ CASE
     WHEN outcome_gone THEN GREATEST(expires_at, tombstone_until)
     ELSE expires_at
 END)) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX entry_recovery ON oncekey.entry USING btree (created_at) WHERE (state = 'needs_recovery'::text);
 
 CREATE INDEX entry_sweep ON oncekey.entry USING btree (sweep_at) WHERE (sweep_at IS NOT NULL);
 
@@ -239,3 +260,5 @@ CREATE INDEX outbox_ordered_due ON oncekey.outbox USING btree (available_at, seq
 CREATE INDEX outbox_purge ON oncekey.outbox USING btree (delivered_at) WHERE (state = 'delivered'::text);
 
 CREATE INDEX resolution_entry ON oncekey.resolution USING btree (entry_id);
+
+CREATE INDEX resolution_tenant ON oncekey.resolution USING btree (tenant, seq) WHERE (tenant IS NOT NULL);

@@ -1,7 +1,7 @@
 import type { ListedMessage, RecordedSummary, ResolutionRecord } from "../stores/postgres/index.ts";
+import type { OutcomeSummary, StoredForm } from "../stores/postgres/operator/outcome-summary.ts";
 import { alarming, aligned, bytes, counted, duration, visible } from "./layout.ts";
 import { stateText } from "./outbox-text.ts";
-import type { OutcomeSummary, StoredForm } from "./outcome-summary.ts";
 import { settling } from "./resolve-text.ts";
 import type { Shown, ShownEntry } from "./shown-entry.ts";
 

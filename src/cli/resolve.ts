@@ -1,9 +1,8 @@
 import { userInfo } from "node:os";
-import { type Cipher, cipherOf } from "../core/cipher.ts";
-import type { Outcome } from "../core/outcome.ts";
+import { cipherOf } from "../core/cipher.ts";
+import { plainOutcome } from "../core/described-outcome.ts";
 import { systemRandom } from "../core/random.ts";
-import type { Resolution, Verdict } from "../core/resolution.ts";
-import { encodeContent, type StoredOutcome } from "../core/stored-outcome.ts";
+import { type Resolution, sealedResolution, type Verdict } from "../core/resolution.ts";
 import { entriesById, type InspectedEntry } from "../stores/postgres/index.ts";
 import type { Command } from "./command.ts";
 import { type CommandLine, UsageError } from "./command-line.ts";
@@ -117,21 +116,7 @@ async function verdictOf(line: CommandLine): Promise<Verdict> {
   }
   const outcome = await outcomeOf(values.get(state) ?? "", state);
   const kept = { retentionMs: retentionMs ?? DEFAULT_RETENTION_MS, tombstoneMs: tombstoneMs ?? 0 };
-  return { verdict: state, completion: { outcome: plain(outcome), ...kept } };
-}
-
-/** The decision with its outcome sealed as an instance with these keys does it; without keys as it is. */
-function sealedResolution(cipher: Cipher, id: Uint8Array, resolution: Resolution): Resolution {
-  if (resolution.verdict === "released") return resolution;
-  const { completion } = resolution;
-  const { content } = completion.outcome;
-  if (content === null) return resolution;
-  const outcome: StoredOutcome = { ...completion.outcome, content: cipher.seal(id, "outcome", content) };
-  return { ...resolution, completion: { ...completion, outcome } };
-}
-
-function plain({ status, headers, body }: Outcome): StoredOutcome {
-  return { status, content: encodeContent({ headers, body }), pointer: null };
+  return { verdict: state, completion: { outcome: plainOutcome(outcome), ...kept } };
 }
 
 /** Containers may run under a number that no account has. */

@@ -10,9 +10,9 @@ import {
   type ResolutionRecord,
   recordedSummary,
 } from "../stores/postgres/index.ts";
+import { type OutcomeSummary, outcomeSummary } from "../stores/postgres/operator/outcome-summary.ts";
 import type { Database } from "./database.ts";
 import { sqlStateOf } from "./failure.ts";
-import { type OutcomeSummary, outcomeSummary } from "./outcome-summary.ts";
 
 /** Something that was read, or why it could not be. */
 export type Shown<Value> = Value | { readonly kind: "hidden"; readonly why: string };

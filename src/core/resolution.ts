@@ -1,6 +1,8 @@
+import type { Cipher } from "./cipher.ts";
 import type { Completion } from "./completion.ts";
 import type { EntryState } from "./entry.ts";
 import type { Intent } from "./intent.ts";
+import type { StoredOutcome } from "./stored-outcome.ts";
 
 /** What an operator decides about an entry: it has an outcome, or it is given back. */
 export type Resolution = Verdict & Decision;
@@ -47,6 +49,16 @@ export type Resolved =
 export function decidedCompletion(resolution: Resolution): Completion | null {
   if (resolution.verdict === "released") return null;
   return { ...resolution.completion, state: resolution.verdict };
+}
+
+/** The decision with its outcome sealed as an instance with these keys does it; without keys as it is. */
+export function sealedResolution(cipher: Cipher, id: Uint8Array, resolution: Resolution): Resolution {
+  if (resolution.verdict === "released") return resolution;
+  const { completion } = resolution;
+  const { content } = completion.outcome;
+  if (content === null) return resolution;
+  const outcome: StoredOutcome = { ...completion.outcome, content: cipher.seal(id, "outcome", content) };
+  return { ...resolution, completion: { ...completion, outcome } };
 }
 
 /**

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type FinalState, outcomeOf } from "../../src/cli/outcome-file.ts";
+import { outcomeOf } from "../../src/cli/outcome-file.ts";
+import type { FinalState } from "../../src/core/described-outcome.ts";
 import { atEnd, createDatabase, passTime, query } from "../support/postgres.ts";
 import { cli } from "./support/cli.ts";
 import { entriesOn } from "./support/cli-entries.ts";
@@ -243,11 +244,11 @@ describe("an outcome file", () => {
       { status: 200, Body: 1 },
       /has a member that is none of status, headers, body, bodyBase64/,
     ],
-    ["has no status", { body: 1 }, /needs a "status" from 200 to 399, because --succeeded was given/],
+    ["has no status", { body: 1 }, /needs a "status" from 200 to 399, where it succeeded/],
     ["has a status as text", { status: "200" }, /needs a "status"/],
     ["has a broken status", { status: 200.5 }, /needs a "status"/],
     ["succeeds with a refusal", { status: 404 }, /needs a "status" from 200 to 399/],
-    ["fails with a success", { status: 200 }, /needs a "status" from 400 to 599, because --failed was given/, "failed"],
+    ["fails with a success", { status: 200 }, /needs a "status" from 400 to 599, where it failed/, "failed"],
     ["has two bodies", { status: 200, body: 1, bodyBase64: "" }, /has both/],
     ["has no base64", { status: 200, bodyBase64: "a-_b" }, /is not base64/],
     ["has base64 without its padding", { status: 200, bodyBase64: "/wA" }, /is not base64/],

@@ -33,6 +33,7 @@ describe("migrate()", () => {
       { number: 2, name: "recovery_and_messages" },
       { number: 3, name: "long_bodies_and_erasure" },
       { number: 4, name: "partitioned_outcomes" },
+      { number: 5, name: "console" },
     ]);
     expect((await migrate(driver)).applied).toEqual([]);
     expect(await dumpSchema((sql) => query(url, sql))).toBe(readFileSync("sql/schema.sql", "utf8"));

@@ -20,6 +20,7 @@ const subpaths = [
   "oncekey/client/hooks",
   "oncekey/client/indexeddb",
   "oncekey/client/local-storage",
+  "oncekey/console",
   "oncekey/drivers/drizzle",
   "oncekey/drivers/knex",
   "oncekey/drivers/kysely",

@@ -100,6 +100,7 @@ const INSTANTS = {
   subject: ["moved_at"],
   sweep_target: ["seen_at"],
   resolution: ["resolved_at"],
+  audit: ["acted_at"],
   body: ["check_at"],
 };
 

@@ -80,7 +80,8 @@ async function inspected<Tx>(
   }
 }
 
-function inspectedEntry(row: SqlRow): InspectedEntry {
+/** The entry of a row of inspect.sql and its kin. */
+export function inspectedEntry(row: SqlRow): InspectedEntry {
   return {
     id: text(row, "id"),
     tenant: text(row, "tenant"),

@@ -47,7 +47,11 @@ export async function recordedSummary<Tx>(
   id: string,
   options: SchemaOptions = {},
 ): Promise<RecordedSummary> {
-  const rows = await ofEntry(driver, options, "recorded", id);
+  return recordedOf(await ofEntry(driver, options, "recorded", id));
+}
+
+/** The summary of recorded.sql's rows. */
+export function recordedOf(rows: readonly SqlRow[]): RecordedSummary {
   const isIntent = (row: SqlRow) => row.kind === "intent";
   return {
     phases: rows
@@ -74,7 +78,12 @@ export async function entryResolutions<Tx>(
   id: string,
   options: SchemaOptions = {},
 ): Promise<ResolutionRecord[]> {
-  return (await ofEntry(driver, options, "resolutions", id)).map((row) => ({
+  return (await ofEntry(driver, options, "resolutions", id)).map(resolutionRecord);
+}
+
+/** The record of a row of resolutions.sql. */
+export function resolutionRecord(row: SqlRow): ResolutionRecord {
+  return {
     verdict: text(row, "verdict") as Resolution["verdict"],
     status: numberOrNull(row, "status"),
     forced: boolean(row, "forced"),
@@ -84,7 +93,7 @@ export async function entryResolutions<Tx>(
     reasonBefore: textOrNull(row, "reason_before"),
     openIntents: JSON.parse(text(row, "open_intents")) as ResolutionRecord["openIntents"],
     resolvedAt: instant(row, "resolved_at"),
-  }));
+  };
 }
 
 async function ofEntry<Tx>(

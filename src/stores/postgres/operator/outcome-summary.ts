@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { inflateRawSync } from "node:zlib";
-import { type Cipher, sealedUnder } from "../core/cipher.ts";
-import type { StoredEntry } from "../core/entry.ts";
-import { OncekeyError } from "../core/errors.ts";
-import { contentSummary, decodeContent, type StoredOutcome } from "../core/stored-outcome.ts";
+import { type Cipher, sealedUnder } from "../../../core/cipher.ts";
+import type { StoredEntry } from "../../../core/entry.ts";
+import { OncekeyError } from "../../../core/errors.ts";
+import { contentSummary, decodeContent, type StoredOutcome } from "../../../core/stored-outcome.ts";
 
 /** How an outcome is stored. */
 export interface StoredForm {
