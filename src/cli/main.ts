@@ -4,6 +4,7 @@ import type { Report } from "./command.ts";
 import { named, parseCommandLine, UsageError } from "./command-line.ts";
 import { completionCommand } from "./completion.ts";
 import { secretsOf } from "./database-url.ts";
+import { consoleCommand } from "./console.ts";
 import { doctorCommand } from "./doctor.ts";
 import { eraseCommand } from "./erase.ts";
 import { type Failure, failureOf } from "./failure.ts";
@@ -32,6 +33,7 @@ const commands: CommandTable = new Map([
   ["erase", eraseCommand],
   ["rotate", rotateCommand],
   ["worker", workerCommand],
+  ["console", consoleCommand],
   ["verify", verifyCommand],
   ["completion", completionCommand(() => commands)],
 ]);

@@ -11,7 +11,7 @@ import { type Database, databaseOptions, schemaOf, withDatabase } from "./databa
 import { PartlyDone } from "./failure.ts";
 import { aligned, counted, visible } from "./layout.ts";
 
-const PARTS = ["api", "worker", "console"] as const;
+const PARTS = ["api", "worker", "console", "operator"] as const;
 
 /** `oncekey migrate`: creates or updates the tables. */
 export const migrateCommand: Command = {
@@ -21,7 +21,7 @@ may create the schema. With --grants, also gives existing roles the least that e
   operands: [],
   options: {
     print: { meaning: "print the SQL instead of running it: all migrations, then the grants" },
-    grants: { value: "ROLES", meaning: "grant the least they need: api=ROLE,worker=ROLE,console=ROLE (any of them)" },
+    grants: { value: "ROLES", meaning: "grant the least they need: PART=ROLE,… (api, worker, console, operator)" },
     ...databaseOptions,
   },
   examples: ["oncekey migrate --grants api=payments_api,console=support", "oncekey migrate --print > oncekey.sql"],
@@ -44,7 +44,7 @@ function rolesOf(given: string | undefined): GrantRoles {
     const [name = "", role = "", ...more] = pair.split("=").map((text) => text.trim());
     const part = PARTS.find((known) => known === name);
     if (part === undefined) {
-      throw new UsageError(`--grants knows no ${named("part", name)}; write api=ROLE, worker=ROLE or console=ROLE.`);
+      throw new UsageError(`--grants knows no ${named("part", name)}; write api=ROLE, worker=ROLE, console=ROLE or operator=ROLE.`);
     }
     if (roles[part] !== undefined) throw new UsageError(`--grants names the part "${part}" twice.`);
     // A line feed would end the statement early where the SQL is read line by line.

@@ -1,9 +1,9 @@
-import { userInfo } from "node:os";
 import { cipherOf } from "../core/cipher.ts";
 import { plainOutcome } from "../core/described-outcome.ts";
 import { systemRandom } from "../core/random.ts";
 import { type Resolution, sealedResolution, type Verdict } from "../core/resolution.ts";
 import { entriesById, type InspectedEntry } from "../stores/postgres/index.ts";
+import { accountName } from "./account.ts";
 import type { Command } from "./command.ts";
 import { type CommandLine, UsageError } from "./command-line.ts";
 import { type Database, databaseOptions, withStore } from "./database.ts";
@@ -117,13 +117,4 @@ async function verdictOf(line: CommandLine): Promise<Verdict> {
   const outcome = await outcomeOf(values.get(state) ?? "", state);
   const kept = { retentionMs: retentionMs ?? DEFAULT_RETENTION_MS, tombstoneMs: tombstoneMs ?? 0 };
   return { verdict: state, completion: { outcome: plainOutcome(outcome), ...kept } };
-}
-
-/** Containers may run under a number that no account has. */
-function accountName(): string {
-  try {
-    return userInfo().username.slice(0, LONGEST_BY);
-  } catch {
-    return `uid ${process.getuid?.() ?? "unknown"}`;
-  }
 }

@@ -15,6 +15,7 @@ import { type Next, nodeAsked, pathBelow, sendAnswer, targetOf } from "./node.ts
 import { type ConsoleLimits, type Operator, permitted } from "./operator.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { type ConsoleUser, checkUsers } from "./passwords.ts";
+import { createScraper } from "./scrape.ts";
 import { createSeries } from "./series.ts";
 import { createSessions, outsideWho, type SessionLimits, type Sessions } from "./sessions.ts";
 import { createSignIn } from "./sign-in.ts";
@@ -44,6 +45,8 @@ export interface ConsoleOptions<Tx> {
   readonly sessions?: SessionLimits;
   /** Signs the tokens of changes where `authorize` is used; give the same to every process. 16 bytes or more. Default: random. */
   readonly secret?: Uint8Array;
+  /** A page of Prometheus metrics to fill the charts from, where the instance runs in another process. Default: `observe`. */
+  readonly metrics?: string;
   /** A folder with the page's files. Default: the package's own. */
   readonly assets?: string;
   /** Told of failures that are no refusals. Default: standard error, one line without content. */
@@ -68,7 +71,7 @@ export interface Console {
  */
 export function createConsole<Tx>(options: ConsoleOptions<Tx>): Console {
   const basePath = checkedPath(options.basePath ?? "/console");
-  const seen = observed();
+  const seen = observed(options.metrics);
   const parts = partsOf(options, seen);
   const sessions = options.passwords === undefined ? null : createSessions(basePath, options.sessions);
   const live = createLive(parts, { perSession: 4, atAll: 100 }, ({ session }) => sessions?.isOver(session) === true);
@@ -91,18 +94,27 @@ export function createConsole<Tx>(options: ConsoleOptions<Tx>): Console {
       if (place.path === "") return webResponse(request.method, emptyAnswer(308, [["location", `${basePath}/`]]), gone);
       return webResponse(request.method, await answer(desk, webAsked(request, place, gone.signal)), gone);
     },
-    close: () => live.close(),
+    close() {
+      live.close();
+      seen.scraper?.stop();
+    },
   };
 }
 
-function observed() {
+function observed(metrics: string | undefined) {
+  if (metrics !== undefined && !/^https?:$/.test(URL.canParse(metrics) ? new URL(metrics).protocol : "")) {
+    refuseOptions("metrics is an http or https URL");
+  }
   const series = createSeries();
   const trail = createTrail();
+  const scraper = metrics === undefined ? null : createScraper(metrics, series);
+  scraper?.start();
   let isObserving = false;
   return {
     series,
     trail,
-    source: () => (isObserving ? ("process" as const) : ("none" as const)),
+    scraper,
+    source: () => (isObserving ? ("process" as const) : (scraper === null ? ("none" as const) : ("metrics" as const))),
     observe(event: OncekeyEvent) {
       isObserving = true;
       series.note(event);

@@ -46,7 +46,7 @@ const COUNTED: readonly Counted[] = [
 ];
 
 /** What a request's end counts as. `completed` also splits by its state. */
-const ENDS: { readonly [K in RunEnd["kind"]]: Counted } = {
+export const ENDS: { readonly [K in RunEnd["kind"]]: Counted } = {
   completed: "completed",
   replayed: "replayed",
   mismatch: "mismatch",
@@ -81,6 +81,10 @@ interface Step {
 export interface Series {
   /** Counts what an event tells. Quick, and never raises. */
   note(event: OncekeyEvent): void;
+  /** Counts what another process has counted. `tenant`: whose; `null`: of all. */
+  count(tenant: string | null, what: Counted, times: number): void;
+  /** The same with durations of requests. */
+  countDurations(tenant: string | null, durationMs: number, times: number): void;
   /** Keeps what was seen in the current step. `tenant`: whose entries; `null`: all. */
   gauge(tenant: string | null, seen: { readonly unresolved: number; readonly bytes: number | null }): void;
   /** The steps after that instant, up to and with the current one, oldest first; an hour of them at most. */
@@ -113,6 +117,14 @@ export function createSeries(now: () => number = Date.now): Series {
         step.counts[what] += 1;
         if (what !== "waited" && "durationMs" in event) countDuration(step, event.durationMs);
       }
+    },
+    count(tenant, what, times) {
+      const step = of(tenant)?.step(stepOf(now()));
+      if (step !== undefined) step.counts[what] += times;
+    },
+    countDurations(tenant, durationMs, times) {
+      const step = of(tenant)?.step(stepOf(now()));
+      if (step !== undefined) countDuration(step, durationMs, times);
     },
     gauge(tenant, { unresolved, bytes }) {
       const step = of(tenant)?.step(stepOf(now()));
@@ -169,10 +181,10 @@ function countedOf(event: OncekeyEvent): Counted | null {
   return ENDS[event.kind as RunEnd["kind"]];
 }
 
-function countDuration(step: Step, durationMs: number): void {
+function countDuration(step: Step, durationMs: number, times = 1): void {
   const place = BOUNDS_MS.findIndex((bound) => durationMs <= bound);
   const at = place === -1 ? BOUNDS_MS.length - 1 : place;
-  step.durations[at] = (step.durations[at] ?? 0) + 1;
+  step.durations[at] = (step.durations[at] ?? 0) + times;
 }
 
 function pointOf(at: number, step: Step | undefined): SeriesPoint {

@@ -43,7 +43,7 @@ describe("migrate()", () => {
     it(`lets one of several processes do the work while the others wait (${isolation} by default)`, async () => {
       const { driver } = await emptyDatabase({ isolation });
       const results = await Promise.all(Array.from({ length: 6 }, () => migrate(driver)));
-      expect(results.map(({ applied }) => applied.length).sort()).toEqual([0, 0, 0, 0, 0, 4]);
+      expect(results.map(({ applied }) => applied.length).sort()).toEqual([0, 0, 0, 0, 0, 5]);
     });
   }
 
@@ -108,7 +108,7 @@ describe("a database of the first release", () => {
        VALUES (${hex(lapsed.id)}, 'authorize', 1, 'k', sha256('r'), ${hex(lapsed.fence)}, now())`,
       message("m1"),
     );
-    expect((await migrate(driver)).applied.map(({ number }) => number)).toEqual([2, 3, 4]);
+    expect((await migrate(driver)).applied.map(({ number }) => number)).toEqual([2, 3, 4, 5]);
     const store = postgresStore(driver);
     await store.start();
     expect(await store.complete(running.id, running.fence, completion())).toBe(true);

@@ -1,3 +1,4 @@
+import type { StoredEntry } from "../../core/entry.ts";
 import { StoreFailure } from "../../core/store.ts";
 import { sqlState } from "../../stores/postgres/errors.ts";
 import type { InspectedEntry } from "../../stores/postgres/inspect.ts";
@@ -9,6 +10,7 @@ import { entryMessages } from "../../stores/postgres/operator/messages.ts";
 import { outcomeSummary } from "../../stores/postgres/operator/outcome-summary.ts";
 import type { Ask } from "../../stores/postgres/operator/reading.ts";
 import { type RecordedSummary, recordedOf, resolutionRecord } from "../../stores/postgres/recorded.ts";
+import { storedEntry } from "../../stores/postgres/rows.ts";
 import { type Call, look } from "../parts.ts";
 import { notFound } from "../refusal.ts";
 import { entryRow, messageRow } from "./rows.ts";
@@ -63,15 +65,22 @@ function details(entry: InspectedEntry) {
 }
 
 /** How its outcome is stored; never what stands in it. */
-async function outcomeOf({ parts, id }: Call) {
+async function outcomeOf(call: Call) {
   try {
-    const entry = await parts.store.read(new Uint8Array(Buffer.from(id, "hex")));
-    return entry === null ? { kind: "none" as const } : outcomeSummary(entry, parts.cipher);
+    // By itself: a role that may not read it has spoiled the transaction in which it tries.
+    const entry = await look(call, (ask) => wholeEntry(ask, call.id));
+    return entry === null ? { kind: "none" as const } : outcomeSummary(entry, call.parts.cipher);
   } catch (error) {
     if (sqlState(error) === "42501") return { kind: "hidden" as const, why: "this database role may not read it" };
     if (error instanceof StoreFailure) throw error;
     return { kind: "hidden" as const, why: "it cannot be read: it was changed, or written by a newer version" };
   }
+}
+
+/** The entry with what is stored of its answer, wherever it lies; `null`: there is none. Raises as `ask` does. */
+export async function wholeEntry(ask: Ask, id: string): Promise<StoredEntry | null> {
+  const [row] = await ask("read_apart", [new Uint8Array(Buffer.from(id, "hex"))]);
+  return row === undefined || row.id === null ? null : storedEntry(row);
 }
 
 /** What an operator may decide about it now. */

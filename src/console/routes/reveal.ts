@@ -7,9 +7,9 @@ import { sentCalls } from "../../stores/postgres/operator/calls.ts";
 import { entryOf } from "../../stores/postgres/operator/entries.ts";
 import { offered } from "../../stores/postgres/operator/indexes.ts";
 import type { Ask } from "../../stores/postgres/operator/reading.ts";
-import { storedEntry } from "../../stores/postgres/rows.ts";
 import { bodyOf, type Call, reasonOf } from "../parts.ts";
 import { badRequest, notFound, Refusal } from "../refusal.ts";
+import { wholeEntry } from "./entry.ts";
 
 const ACTIONS = {
   key: "reveal_key",
@@ -33,7 +33,7 @@ export async function postReveal(call: Call) {
     const by = who.operator.name;
     await noteAction(ask, { action: ACTIONS[what], by, tenant: entry.tenant, entryId: id, note });
     if (what === "key") return entry.key;
-    return what === "derived_keys" ? derivedKeys(ask, id) : outcomeValue(call, await storedOf(ask, id));
+    return what === "derived_keys" ? derivedKeys(ask, id) : outcomeValue(call, await wholeEntry(ask, id));
   });
   return { what, value };
 }
@@ -41,11 +41,6 @@ export async function postReveal(call: Call) {
 async function derivedKeys(ask: Ask, id: string) {
   const calls = await sentCalls(ask, id, false);
   return calls.map(({ call, generation, derivedKey }) => ({ call, generation, key: derivedKey }));
-}
-
-async function storedOf(ask: Ask, id: string): Promise<StoredEntry | null> {
-  const [row] = await ask("read_apart", [new Uint8Array(Buffer.from(id, "hex"))]);
-  return row === undefined || row.id === null ? null : storedEntry(row);
 }
 
 const LONGEST_BODY = 4_194_304;
