@@ -173,7 +173,7 @@ async function outside(
 }
 
 function checkedPath(path: string): string {
-  if (/^(?:\/[A-Za-z0-9._~-]+)+$/.test(path)) return path;
+  if (/^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)+$/.test(path)) return path;
   return refuseOptions('basePath begins with a slash, ends without one and holds plain names, such as "/console"');
 }
 

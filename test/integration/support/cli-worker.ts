@@ -36,6 +36,12 @@ export async function workerOf(text: string, ending = "mjs", ...more: readonly s
   return watched(spawn(process.execPath, args, { cwd: dir, env: cleanEnvironment() }));
 }
 
+/** Any command as it is installed, for as long as it runs. */
+export async function runningCli(args: readonly string[], url: string): Promise<WorkerProcess> {
+  const env = { ...cleanEnvironment(), DATABASE_URL: url };
+  return watched(spawn(process.execPath, [await cliProgram(), ...args], { env }));
+}
+
 function cleanEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:PG|DATABASE_URL|NODE_)/.test(name)));
 }
