@@ -95,6 +95,7 @@ async function served(line: CommandLine, database: Database, port: number): Prom
 async function optionsOf(line: CommandLine) {
   const { values, switches } = line;
   const metrics = values.get("metrics");
+  if (metrics !== undefined && !/^https?:\/\//i.test(metrics)) throw new UsageError("--metrics must be an http or https URL.");
   return {
     keys: await givenKeys(line, process.env),
     readOnly: switches.has("read-only"),

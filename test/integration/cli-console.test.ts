@@ -50,7 +50,7 @@ describe("oncekey console", () => {
       [["--port", "70000"], /--port must be a whole number/],
       [["--create-indexes", "--drop-indexes"], /exclude each other/],
       [["--user", " "], /--user must name somebody/],
-      [["--port", "0", "--metrics", "ftp://x"], /metrics is an http or https URL/],
+      [["--port", "0", "--metrics", "ftp://x"], /--metrics must be an http or https URL/],
       [["--port", "0", "--host", "192.0.2.1"], /cannot listen there/],
     ] as const) {
       const { code, stderr, stdout } = await cli(["console", ...args], { url });

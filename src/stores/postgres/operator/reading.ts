@@ -13,14 +13,14 @@ export type Ask = (
 export interface OperatorDatabase {
   /** The schema's name, without quotes. */
   readonly schema: string;
-  /** Read-only, at most {@link STATEMENT_MS} a statement. Raises `StoreFailure` (`timeout` where that was not enough), or the client's own error. */
+  /** Read-only, at most 3 seconds a statement. Raises `StoreFailure` (`timeout` where that was not enough), or the client's own error. */
   look<R>(body: (ask: Ask) => Promise<R>): Promise<R>;
   /** The same, and what it changes is committed together or not at all. */
   change<R>(body: (ask: Ask) => Promise<R>): Promise<R>;
 }
 
 /** How long one statement may take, in milliseconds. */
-export const STATEMENT_MS = 3_000;
+const STATEMENT_MS = 3_000;
 
 /** Transactions at once: the pool is mostly that of the service, whose requests must find a connection. */
 const AT_ONCE = 2;
