@@ -4,7 +4,13 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Console, createConsole, createConsoleIndexes, dropConsoleIndexes, hashPassword } from "../console/index.ts";
+import {
+  type Console,
+  createConsole,
+  createConsoleIndexes,
+  dropConsoleIndexes,
+  hashPassword,
+} from "../console/index.ts";
 import { accountName } from "./account.ts";
 import type { Command, Report } from "./command.ts";
 import { type CommandLine, UsageError } from "./command-line.ts";
@@ -53,7 +59,9 @@ makes them beside traffic, as the owner of the tables, --drop-indexes takes them
     if (wanted.length > 1) throw new UsageError("--create-indexes and --drop-indexes exclude each other.");
     const [change] = wanted;
     const port = portOf(line);
-    return withStore(line, (_store, database) => (change === undefined ? served(line, database, port) : indexed(database, change)));
+    return withStore(line, (_store, database) =>
+      change === undefined ? served(line, database, port) : indexed(database, change),
+    );
   },
 };
 
@@ -68,7 +76,8 @@ async function indexed({ driver, schema }: Database, change: "create-indexes" | 
   const work = change === "create-indexes" ? createConsoleIndexes : dropConsoleIndexes;
   const count = await withProgress((tell) => work(driver, { schema, tell }));
   const what = change === "create-indexes" ? "made" : "dropped";
-  const text = count === 0 ? `Nothing had to be ${what}.\n` : `${counted(count, "index was", "indexes were")} ${what}.\n`;
+  const text =
+    count === 0 ? `Nothing had to be ${what}.\n` : `${counted(count, "index was", "indexes were")} ${what}.\n`;
   return { exitCode: 0, data: { [what]: count }, text };
 }
 
@@ -80,7 +89,9 @@ async function served(line: CommandLine, database: Database, port: number): Prom
   const mounted = createConsole({
     ...database,
     ...(await optionsOf(line)),
-    passwords: [{ name, tenant: givenText(line, "tenant", LONGEST) ?? null, passwordHash: await hashPassword(password) }],
+    passwords: [
+      { name, tenant: givenText(line, "tenant", LONGEST) ?? null, passwordHash: await hashPassword(password) },
+    ],
   });
   const credentials = await credentialsFile(name, password);
   try {
@@ -95,7 +106,8 @@ async function served(line: CommandLine, database: Database, port: number): Prom
 async function optionsOf(line: CommandLine) {
   const { values, switches } = line;
   const metrics = values.get("metrics");
-  if (metrics !== undefined && !/^https?:\/\//i.test(metrics)) throw new UsageError("--metrics must be an http or https URL.");
+  if (metrics !== undefined && !/^https?:\/\//i.test(metrics))
+    throw new UsageError("--metrics must be an http or https URL.");
   return {
     keys: await givenKeys(line, process.env),
     readOnly: switches.has("read-only"),
@@ -138,7 +150,11 @@ async function serveUntil(stopping: AbortSignal, mounted: Console, { line, port,
 function listening(server: Server, port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(new UsageError(`The console cannot listen there (${error.code ?? error.name}). Choose another --port or --host.`));
+      reject(
+        new UsageError(
+          `The console cannot listen there (${error.code ?? error.name}). Choose another --port or --host.`,
+        ),
+      );
     });
     server.listen(port, host, resolve);
   });

@@ -114,7 +114,10 @@ function observed(metrics: string | undefined) {
     series,
     trail,
     scraper,
-    source: () => (isObserving ? ("process" as const) : (scraper === null ? ("none" as const) : ("metrics" as const))),
+    source(): "process" | "metrics" | "none" {
+      if (isObserving) return "process";
+      return scraper === null ? "none" : "metrics";
+    },
     observe(event: OncekeyEvent) {
       isObserving = true;
       series.note(event);

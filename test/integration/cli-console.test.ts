@@ -9,18 +9,31 @@ const READY = /^oncekey console ready (\{.*\})\n$/;
 describe("oncekey console", () => {
   it("serves the console on the loopback, tells where user and password stand, and takes both away at its end", async () => {
     const { url } = await createDatabase();
-    const running = await runningCli(["console", "--port", "0", "--user", "ada", "--tenant", "acme", "--read-only"], url);
+    const running = await runningCli(
+      ["console", "--port", "0", "--user", "ada", "--tenant", "acme", "--read-only"],
+      url,
+    );
     await running.until("stdout", READY);
     const [, json = ""] = READY.exec(running.stdout()) ?? [];
     const ready = JSON.parse(json) as { url: string; credentials: string };
     expect(ready.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/);
     expect(statSync(ready.credentials).mode & 0o777).toBe(0o600);
-    const { user, password } = JSON.parse(readFileSync(ready.credentials, "utf8")) as { user: string; password: string };
+    const { user, password } = JSON.parse(readFileSync(ready.credentials, "utf8")) as {
+      user: string;
+      password: string;
+    };
     expect(running.stdout() + running.stderr()).not.toContain(password);
     expect((await fetch(`${ready.url}api/overview`)).status).toBe(401);
     const headers = { origin: new URL(ready.url).origin, "content-type": "application/json" };
-    const signed = await fetch(`${ready.url}api/session`, { method: "POST", headers, body: JSON.stringify({ user, password }) });
-    expect(await signed.json()).toMatchObject({ operator: { name: "ada", tenant: "acme", readOnly: true }, signedIn: "here" });
+    const signed = await fetch(`${ready.url}api/session`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ user, password }),
+    });
+    expect(await signed.json()).toMatchObject({
+      operator: { name: "ada", tenant: "acme", readOnly: true },
+      signedIn: "here",
+    });
     const cookie = signed.headers.get("set-cookie")?.split(";")[0] ?? "";
     const overview = await fetch(`${ready.url}api/overview`, { headers: { cookie } });
     expect(await overview.json()).toMatchObject({ tables: [], unresolved: { count: 0 } });
@@ -34,7 +47,9 @@ describe("oncekey console", () => {
   it("makes the indexes of lists and searches, and drops them", async () => {
     const { url } = await createDatabase();
     const names = async () =>
-      (await query(url, "SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE 'console%' ORDER BY 1")).map(({ name }) => name);
+      (await query(url, "SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE 'console%' ORDER BY 1")).map(
+        ({ name }) => name,
+      );
     const made = await cli(["console", "--create-indexes", "--json"], { url });
     expect([made.code, JSON.parse(made.stdout)]).toEqual([0, { made: 11 }]);
     expect(await names()).toContain("console_entry_reference");

@@ -1,5 +1,5 @@
-import { printGrants } from "oncekey/postgres";
 import { fromPg } from "oncekey/drivers/pg";
+import { printGrants } from "oncekey/postgres";
 import { describe, expect, it } from "vitest";
 import { testPool } from "../support/postgres.ts";
 import { newMessage } from "../support/store-values.ts";
@@ -52,7 +52,10 @@ describe("a decision in the console", () => {
       { verdict: "perhaps" },
       { attempt: 0 },
     ]) {
-      expect(await decide(open, bad)).toMatchObject({ status: 400, body: { error: { code: "console_request_invalid" } } });
+      expect(await decide(open, bad)).toMatchObject({
+        status: 400,
+        body: { error: { code: "console_request_invalid" } },
+      });
     }
     expect(await audited(world)).toEqual([]);
     expect((await world.ask("GET", "unresolved")).body.entries).toHaveLength(1);
@@ -61,7 +64,11 @@ describe("a decision in the console", () => {
 
   it("asks the sweeper to take an entry up now, where it can", async () => {
     const world = await consoleWorld();
-    const [open, inputless, done] = [await unresolved(world), await unresolved(world, { input: null }), await finished(world)];
+    const [open, inputless, done] = [
+      await unresolved(world),
+      await unresolved(world, { input: null }),
+      await finished(world),
+    ];
     const retry = (id: string) => world.change(`entries/${id}/retry`, { reason });
     expect(await retry(open)).toMatchObject({ status: 200, body: { kind: "asked" } });
     expect((await retry(inputless)).body.error.message).toMatch(/input is not stored/);
@@ -129,7 +136,15 @@ describe("the console's database roles", () => {
     const id = await unresolved(owner);
     await deadLetter(owner);
     const world = await consoleWorld({ driver });
-    for (const path of ["overview", "unresolved", `entries/${id}`, "outbox", "outbox?state=pending", "upkeep", "audit"]) {
+    for (const path of [
+      "overview",
+      "unresolved",
+      `entries/${id}`,
+      "outbox",
+      "outbox?state=pending",
+      "upkeep",
+      "audit",
+    ]) {
       expect([path, (await world.ask("GET", path)).status]).toEqual([path, 200]);
     }
     const { body } = await world.ask("GET", `entries/${id}`);
@@ -160,7 +175,11 @@ describe("the console's database roles", () => {
     expect((await world.change(`entries/${id}/resolve`, resolve)).status).toBe(200);
     expect((await world.ask("GET", "clients")).status).toBe(200);
     expect((await world.ask("GET", "audit")).body.records).toHaveLength(4);
-    for (const sql of ["DELETE FROM oncekey.audit", "UPDATE oncekey.resolution SET note = ''", "SELECT payload FROM oncekey.outbox"]) {
+    for (const sql of [
+      "DELETE FROM oncekey.audit",
+      "UPDATE oncekey.resolution SET note = ''",
+      "SELECT payload FROM oncekey.outbox",
+    ]) {
       await expect(driver.run(sql, [])).rejects.toMatchObject({ code: "42501" });
     }
     expect(role).toMatch(/operator/);

@@ -1,4 +1,4 @@
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -80,7 +80,12 @@ describe("the console is mounted", () => {
     const script = await get("/console/assets/index-abc.js");
     expect(script.headers.get("cache-control")).toBe("private, max-age=31536000, immutable");
     expect(script.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
-    for (const path of ["/console/.hidden.js", "/console/none.js", "/console/assets/", "/console/assets/../.hidden.js"]) {
+    for (const path of [
+      "/console/.hidden.js",
+      "/console/none.js",
+      "/console/assets/",
+      "/console/assets/../.hidden.js",
+    ]) {
       expect([path, (await get(path)).status]).toEqual([path, 404]);
     }
     expect((await get("/console/", { method: "POST" })).status).toBe(405);

@@ -1,6 +1,6 @@
-import { faultyStore } from "oncekey/testing";
 import { createConsole, createConsoleIndexes } from "oncekey/console";
 import { fromPg } from "oncekey/drivers/pg";
+import { faultyStore } from "oncekey/testing";
 import { describe, expect, it } from "vitest";
 import { gate } from "../support/gate.ts";
 import { passTime, query, testPool } from "../support/postgres.ts";
@@ -8,7 +8,17 @@ import { observedWorld, SECRETS } from "./support/observed.ts";
 
 type Point = Readonly<Record<string, number | string | null>>;
 
-const COUNTED = ["completed", "failed", "replayed", "waited", "busy", "mismatch", "unknown", "refused", "errors"] as const;
+const COUNTED = [
+  "completed",
+  "failed",
+  "replayed",
+  "waited",
+  "busy",
+  "mismatch",
+  "unknown",
+  "refused",
+  "errors",
+] as const;
 
 /** An instance that a console on the same database observes; the console's answers through the Fetch interface. */
 async function consoleOfShop() {
@@ -28,7 +38,9 @@ async function consoleOfShop() {
   const get = async (path: string) => JSON.parse((await send("GET", path)).text);
   const sums = async () => {
     const { points } = (await get("series")) as { points: readonly Point[] };
-    return Object.fromEntries(COUNTED.map((name) => [name, points.reduce((sum, point) => sum + Number(point[name]), 0)]));
+    return Object.fromEntries(
+      COUNTED.map((name) => [name, points.reduce((sum, point) => sum + Number(point[name]), 0)]),
+    );
   };
   return { world, driver, mounted, send, get, sums, failures };
 }
@@ -41,7 +53,9 @@ describe("the charts of a console that observes an instance", () => {
       const before = await sums();
       await act();
       const after = await sums();
-      return Object.fromEntries(COUNTED.map((name) => [name, (after[name] ?? 0) - (before[name] ?? 0)]).filter(([, n]) => n !== 0));
+      return Object.fromEntries(
+        COUNTED.map((name) => [name, (after[name] ?? 0) - (before[name] ?? 0)]).filter(([, n]) => n !== 0),
+      );
     };
     expect(await grown(() => order("a"))).toEqual({ completed: 1 });
     expect(await grown(() => order("a"))).toEqual({ replayed: 1 });
@@ -63,7 +77,12 @@ describe("the charts of a console that observes an instance", () => {
         await first;
       }),
     ).toEqual({ completed: 1, busy: 1 });
-    const { store } = faultyStore(world.base, { script: [{ method: "transaction", fault: "unavailable" }, { method: "read", fault: "unavailable" }] });
+    const { store } = faultyStore(world.base, {
+      script: [
+        { method: "transaction", fault: "unavailable" },
+        { method: "read", fault: "unavailable" },
+      ],
+    });
     const broken = await world.shop({ store });
     expect(await grown(() => broken.order("g").catch(() => {}))).toMatchObject({ errors: 1 });
   });
@@ -121,7 +140,17 @@ describe("nothing that a console tells", () => {
     await createConsoleIndexes(driver);
     const csrf = (await get("session")).csrf as string;
     const rows = await query(world.url, "SELECT encode(id, 'hex') AS id FROM oncekey.entry");
-    const reads = ["overview", "series", "entries", "unresolved", "outbox?state=dead", "outbox?state=pending", "clients", "upkeep", "audit"];
+    const reads = [
+      "overview",
+      "series",
+      "entries",
+      "unresolved",
+      "outbox?state=dead",
+      "outbox?state=pending",
+      "clients",
+      "upkeep",
+      "audit",
+    ];
     const told: string[] = [];
     for (const path of [...reads, ...rows.map(({ id }) => `entries/${id}`)]) {
       const { status, text } = await send("GET", path);

@@ -43,7 +43,8 @@ interface Node {
   readonly "Actual Loops"?: number;
 }
 
-const nodesOf = (node: Node | undefined): Node[] => (node === undefined ? [] : [node, ...(node.Plans ?? []).flatMap(nodesOf)]);
+const nodesOf = (node: Node | undefined): Node[] =>
+  node === undefined ? [] : [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
 /** A console whose every statement is explained, in the transaction in which it runs. */
 function explained(pool: pg.Pool) {
@@ -62,96 +63,121 @@ function explained(pool: pg.Pool) {
     },
   };
   let operator = ADA;
-  const mounted = createConsole({ driver, authorize: () => operator, onError: (error) => expect.unreachable(String(error)) });
+  const mounted = createConsole({
+    driver,
+    authorize: () => operator,
+    onError: (error) => expect.unreachable(String(error)),
+  });
   const send = async (method: string, path: string, body?: object) => {
     nodes.length = 0;
     const headers = { origin: "http://console.test", host: "console.test", "content-type": "application/json" };
-    const csrf = (await (await mounted.fetch(new Request("http://console.test/console/api/session"))).json()) as { csrf: string };
-    const init = method === "GET" ? {} : { headers: { ...headers, "x-oncekey-csrf": csrf.csrf }, body: JSON.stringify(body) };
+    const csrf = (await (await mounted.fetch(new Request("http://console.test/console/api/session"))).json()) as {
+      csrf: string;
+    };
+    const init =
+      method === "GET" ? {} : { headers: { ...headers, "x-oncekey-csrf": csrf.csrf }, body: JSON.stringify(body) };
     const response = await mounted.fetch(new Request(`http://console.test/console/api/${path}`, { method, ...init }));
     return { status: response.status, body: await response.json() };
   };
-  return { send, nodes, as: (tenant: string | null) => { operator = { ...ADA, tenant }; } };
+  return {
+    send,
+    nodes,
+    as: (tenant: string | null) => {
+      operator = { ...ADA, tenant };
+    },
+  };
 }
 
 const BIG = ["entry", "outcome", "outbox", "resolution", "audit"];
 
-describe.each(["plain", "partitioned"] as const)("among a hundred thousand entries, in the %s layout, the console", (layout) => {
-  let world: ReturnType<typeof explained>;
-  beforeAll(async () => {
-    const { url } = await createDatabase();
-    const pool = testPool(url);
-    // Before the change: its guard would take a lock for each entry.
-    await query(url, ...FILL);
-    if (layout === "partitioned") {
-      await changeLayout(fromPg(pool), "partitioned");
-      await query(
-        url,
-        `WITH moved AS (DELETE FROM oncekey.entry WHERE state = 'succeeded' AND tenant = 'acme' RETURNING *)
+describe.each(["plain", "partitioned"] as const)(
+  "among a hundred thousand entries, in the %s layout, the console",
+  (layout) => {
+    let world: ReturnType<typeof explained>;
+    beforeAll(async () => {
+      const { url } = await createDatabase();
+      const pool = testPool(url);
+      // Before the change: its guard would take a lock for each entry.
+      await query(url, ...FILL);
+      if (layout === "partitioned") {
+        await changeLayout(fromPg(pool), "partitioned");
+        await query(
+          url,
+          `WITH moved AS (DELETE FROM oncekey.entry WHERE state = 'succeeded' AND tenant = 'acme' RETURNING *)
          INSERT INTO oncekey.outcome SELECT * FROM moved`,
-        "ANALYZE",
+          "ANALYZE",
+        );
+      }
+      await createConsoleIndexes(fromPg(pool));
+      await query(url, "ANALYZE");
+      world = explained(pool);
+    }, 120_000);
+
+    const reference = async () => {
+      const [id] = await ids();
+      return entryReference({ id: Buffer.from(id, "hex"), fingerprint: Buffer.from(id, "hex") });
+    };
+    const ids = async (): Promise<[string]> => {
+      const { body } = await world.send("GET", "entries?operation=orders.0");
+      return [(body as { entries: { id: string }[] }).entries[0]?.id ?? ""];
+    };
+
+    it.each([null, "acme", "globex"])(
+      "answers every page from indexes, reading no more than it shows (operator of %s)",
+      async (tenant) => {
+        world.as(tenant);
+        const [id] = await ids();
+        const pages: [string, string, object?][] = [
+          ["GET", "overview"],
+          ["GET", "entries"],
+          ["GET", "entries?operation=orders.1"],
+          ["GET", "entries?from=2020-01-01T00:00:00Z&to=2100-01-01T00:00:00Z"],
+          ["GET", "entries?state=needs_recovery"],
+          ["GET", "entries?state=in_progress"],
+          ["GET", `entries?id=${id.slice(0, 16)}`],
+          ["POST", "entries/search", { key: "key-77" }],
+          ["POST", "entries/search", { key: "key-77", tenant: tenant ?? "acme", client: "app", operation: "orders.2" }],
+          ["POST", "entries/search", { reference: await reference() }],
+          ["GET", `entries/${id}`],
+          ["GET", "unresolved"],
+          ["GET", "outbox?state=dead"],
+          ["GET", "outbox?state=pending"],
+          ["GET", "audit"],
+          ["GET", "clients"],
+        ];
+        for (const [method, path, body] of pages) {
+          expect([path, (await world.send(method, path, body)).status]).toEqual([path, 200]);
+          expect(world.nodes.length).toBeGreaterThan(0);
+          const whole = world.nodes.filter((node) => node["Node Type"] === "Seq Scan" && isBig(node["Relation Name"]));
+          expect([path, whole.map((node) => node["Relation Name"])]).toEqual([path, []]);
+          // A clients page reads a bounded sample; of one tenant's entries those of others are passed by in some.
+          const most = Math.max(...world.nodes.map((node) => (node["Actual Rows"] ?? 0) * (node["Actual Loops"] ?? 1)));
+          expect([path, most <= (path === "clients" ? 20_000 : 1_100)]).toEqual([path, true]);
+        }
+      },
+    );
+
+    it("goes through a list page by page, and tells each entry once", async () => {
+      world.as("globex");
+      const seen: string[] = [];
+      let cursor: string | null = "";
+      for (let page = 0; page < 5 && cursor !== null; page++) {
+        const told = await world.send("GET", `entries?cursor=${cursor}`);
+        const { entries, next } = told.body as { entries: { id: string; createdAt: string }[]; next: string | null };
+        expect(entries).toHaveLength(50);
+        seen.push(...entries.map(({ createdAt, id }) => `${createdAt} ${id}`));
+        cursor = next;
+      }
+      expect(new Set(seen).size).toBe(250);
+      expect(seen.map((one) => one.split(" ")[0])).toEqual(
+        seen
+          .map((one) => one.split(" ")[0])
+          .sort()
+          .reverse(),
       );
-    }
-    await createConsoleIndexes(fromPg(pool));
-    await query(url, "ANALYZE");
-    world = explained(pool);
-  }, 120_000);
+    });
 
-  const reference = async () => {
-    const [id] = await ids();
-    return entryReference({ id: Buffer.from(id, "hex"), fingerprint: Buffer.from(id, "hex") });
-  };
-  const ids = async (): Promise<[string]> => {
-    const { body } = await world.send("GET", "entries?operation=orders.0");
-    return [(body as { entries: { id: string }[] }).entries[0]?.id ?? ""];
-  };
-
-  it.each([null, "acme", "globex"])("answers every page from indexes, reading no more than it shows (operator of %s)", async (tenant) => {
-    world.as(tenant);
-    const [id] = await ids();
-    const pages: [string, string, object?][] = [
-      ["GET", "overview"],
-      ["GET", "entries"],
-      ["GET", "entries?operation=orders.1"],
-      ["GET", "entries?from=2020-01-01T00:00:00Z&to=2100-01-01T00:00:00Z"],
-      ["GET", "entries?state=needs_recovery"],
-      ["GET", "entries?state=in_progress"],
-      ["GET", `entries?id=${id.slice(0, 16)}`],
-      ["POST", "entries/search", { key: "key-77" }],
-      ["POST", "entries/search", { key: "key-77", tenant: tenant ?? "acme", client: "app", operation: "orders.2" }],
-      ["POST", "entries/search", { reference: await reference() }],
-      ["GET", `entries/${id}`],
-      ["GET", "unresolved"],
-      ["GET", "outbox?state=dead"],
-      ["GET", "outbox?state=pending"],
-      ["GET", "audit"],
-      ["GET", "clients"],
-    ];
-    for (const [method, path, body] of pages) {
-      expect([path, (await world.send(method, path, body)).status]).toEqual([path, 200]);
-      expect(world.nodes.length).toBeGreaterThan(0);
-      const whole = world.nodes.filter((node) => node["Node Type"] === "Seq Scan" && isBig(node["Relation Name"]));
-      expect([path, whole.map((node) => node["Relation Name"])]).toEqual([path, []]);
-      // A clients page reads a bounded sample; of one tenant's entries those of others are passed by in some.
-      const most = Math.max(...world.nodes.map((node) => (node["Actual Rows"] ?? 0) * (node["Actual Loops"] ?? 1)));
-      expect([path, most <= (path === "clients" ? 20_000 : 1_100)]).toEqual([path, true]);
-    }
-  });
-
-  it("goes through a list page by page, and tells each entry once", async () => {
-    world.as("globex");
-    const seen: string[] = [];
-    let cursor: string | null = "";
-    for (let page = 0; page < 5 && cursor !== null; page++) {
-      const told = await world.send("GET", `entries?cursor=${cursor}`);
-      const { entries, next } = told.body as { entries: { id: string; createdAt: string }[]; next: string | null };
-      expect(entries).toHaveLength(50);
-      seen.push(...entries.map(({ createdAt, id }) => `${createdAt} ${id}`));
-      cursor = next;
-    }
-    expect(new Set(seen).size).toBe(250);
-    expect(seen.map((one) => one.split(" ")[0])).toEqual(seen.map((one) => one.split(" ")[0]).sort().reverse());
-  });
-
-  const isBig = (name: string | undefined) => BIG.includes(name ?? "") || name?.startsWith("outcome_") === true && name !== "outcome_partition";
-});
+    const isBig = (name: string | undefined) =>
+      BIG.includes(name ?? "") || (name?.startsWith("outcome_") === true && name !== "outcome_partition");
+  },
+);

@@ -51,7 +51,10 @@ describe("a change is refused", () => {
     const world = await consoleWorld();
     const { csrf } = (await world.ask("GET", "session")).body;
     const [[path, body] = ["", {}]] = await changes(world);
-    for (const operator of [{ ...ADA, name: "eve" }, { ...ADA, tenant: "acme" }]) {
+    for (const operator of [
+      { ...ADA, name: "eve" },
+      { ...ADA, tenant: "acme" },
+    ]) {
       world.who.operator = operator;
       expect((await world.ask("POST", path, body, { "x-oncekey-csrf": csrf })).body.error.code).toBe("console_csrf");
     }
@@ -65,7 +68,8 @@ describe("a change is refused", () => {
       const world = await consoleWorld(options);
       world.who.operator = operator;
       expect((await world.ask("GET", "session")).body.operator).toMatchObject({ readOnly: true, mayReveal: false });
-      for (const [path, body] of await changes(world)) expect([path, (await world.change(path, body)).status]).toEqual([path, 403]);
+      for (const [path, body] of await changes(world))
+        expect([path, (await world.change(path, body)).status]).toEqual([path, 403]);
       const [{ id }] = (await world.ask("GET", "unresolved")).body.entries;
       const { decisions } = (await world.ask("GET", `entries/${id}`)).body;
       expect(decisions).toMatchObject({ mayResolve: false, mayRetry: false, why: "You may look and not change." });
@@ -94,7 +98,18 @@ describe("whoever is not known", () => {
   it("is shown nothing: by the application's own authentication", async () => {
     const world = await consoleWorld();
     world.who.operator = null;
-    for (const path of ["session", "overview", "series", "entries", "unresolved", "outbox", "clients", "upkeep", "audit", "stream"]) {
+    for (const path of [
+      "session",
+      "overview",
+      "series",
+      "entries",
+      "unresolved",
+      "outbox",
+      "clients",
+      "upkeep",
+      "audit",
+      "stream",
+    ]) {
       expect([path, (await world.ask("GET", path)).status]).toEqual([path, 401]);
     }
     for (const [path, body] of await changes(world)) expect((await world.ask("POST", path, body)).status).toBe(401);
@@ -103,7 +118,13 @@ describe("whoever is not known", () => {
 
   it("is shown nothing where authorize gives something else than an operator: never as one who sees all", async () => {
     const world = await consoleWorld();
-    for (const given of [{ name: "ada" }, { name: "ada", tenant: undefined }, { name: "", tenant: null }, { tenant: "acme" }, true]) {
+    for (const given of [
+      { name: "ada" },
+      { name: "ada", tenant: undefined },
+      { name: "", tenant: null },
+      { tenant: "acme" },
+      true,
+    ]) {
       world.who.operator = given as never;
       expect((await world.ask("GET", "overview")).status).toBe(500);
     }
@@ -126,19 +147,24 @@ describe("whoever is not known", () => {
     expect(line).toMatch(/^oncekey_console=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict$/);
     const cookie = line.split(";")[0] ?? "";
     expect((await world.ask("GET", "overview", undefined, { cookie })).status).toBe(200);
-    expect((await world.ask("GET", "overview", undefined, { cookie: `${cookie}; oncekey_console=x` })).status).toBe(401);
+    expect((await world.ask("GET", "overview", undefined, { cookie: `${cookie}; oncekey_console=x` })).status).toBe(
+      401,
+    );
     const { csrf } = signed.body;
     expect((await world.ask("DELETE", "session", undefined, { cookie })).status).toBe(403);
     expect((await world.ask("DELETE", "session", undefined, { cookie, "x-oncekey-csrf": csrf })).status).toBe(204);
     expect((await world.ask("GET", "overview", undefined, { cookie })).status).toBe(401);
-    expect(await world.query("SELECT action, acted_by FROM oncekey.audit")).toEqual([{ action: "sign_in", acted_by: "ada" }]);
+    expect(await world.query("SELECT action, acted_by FROM oncekey.audit")).toEqual([
+      { action: "sign_in", acted_by: "ada" },
+    ]);
   });
 
   it("guesses slower and slower", async () => {
     const passwords = [{ name: "ada", tenant: null, passwordHash: await hashPassword(password) }];
     const world = await consoleWorld({ passwords });
     const statuses: number[] = [];
-    for (let n = 0; n < 10; n++) statuses.push((await world.ask("POST", "session", { user: "ada", password: "wrong" })).status);
+    for (let n = 0; n < 10; n++)
+      statuses.push((await world.ask("POST", "session", { user: "ada", password: "wrong" })).status);
     expect(statuses.slice(0, 5)).toEqual([401, 401, 401, 401, 401]);
     expect(statuses).toContain(429);
   });
@@ -156,7 +182,11 @@ describe("every answer", () => {
       expect(headers.get("referrer-policy")).toBe("no-referrer");
       expect(headers.get("cache-control")).toBe("no-store");
     }
-    for (const path of ["/console/../package.json", "/console/%2e%2e/package.json", "/console/assets/..%2f..%2fpackage.json"]) {
+    for (const path of [
+      "/console/../package.json",
+      "/console/%2e%2e/package.json",
+      "/console/assets/..%2f..%2fpackage.json",
+    ]) {
       const answered = await fetch(`${world.origin}${path}`);
       expect(answered.status).toBe(404);
     }

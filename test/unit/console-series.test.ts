@@ -7,7 +7,15 @@ import { createScraper } from "../../src/console/scrape.ts";
 import { createSeries, STEP_MS } from "../../src/console/series.ts";
 import { createTrail } from "../../src/console/trail.ts";
 
-const ABOUT = { tenant: "acme", operation: "o", runKind: "phases", entryId: "e", by: "request", runId: 1, trace: null } as const;
+const ABOUT = {
+  tenant: "acme",
+  operation: "o",
+  runKind: "phases",
+  entryId: "e",
+  by: "request",
+  runId: 1,
+  trace: null,
+} as const;
 const TIMES = { durationMs: 10, waitedMs: 0 };
 
 describe("the series", () => {
@@ -57,7 +65,8 @@ describe("the series", () => {
         "oncekey_requests_total{broken",
       ].join("\n");
     };
-    const sum = (name: "completed" | "failed") => series.points(null, 0).reduce((total, point) => total + point[name], 0);
+    const sum = (name: "completed" | "failed") =>
+      series.points(null, 0).reduce((total, point) => total + point[name], 0);
     write(100, 10, 50, 50);
     await scraper.once();
     expect([sum("completed"), sum("failed")]).toEqual([0, 0]);
@@ -89,7 +98,8 @@ describe("the trail", () => {
 
   it("counts mismatches by tenant and operation", () => {
     const trail = createTrail(() => 5);
-    for (const entryId of ["a", "b", "a"]) trail.note({ ...ABOUT, entryId, kind: "mismatch", state: "succeeded", ...TIMES });
+    for (const entryId of ["a", "b", "a"])
+      trail.note({ ...ABOUT, entryId, kind: "mismatch", state: "succeeded", ...TIMES });
     expect(trail.mismatches("acme")).toMatchObject([{ operation: "o", count: 3, entryIds: ["a", "b"] }]);
     expect(trail.mismatches("globex")).toEqual([]);
   });
@@ -115,7 +125,13 @@ describe("a cursor", () => {
     const place = { id: "ab", at: "5" };
     expect(cursorPlace(cursorText(place), members)).toEqual(place);
     expect(cursorPlace(null, members)).toBeNull();
-    for (const bad of ["x", cursorText({ id: "ab" }), cursorText({ id: "'; DROP", at: "5" }), cursorText([1]), "bnVsbA"]) {
+    for (const bad of [
+      "x",
+      cursorText({ id: "ab" }),
+      cursorText({ id: "'; DROP", at: "5" }),
+      cursorText([1]),
+      "bnVsbA",
+    ]) {
       expect(() => cursorPlace(bad, members)).toThrow(/cursor/);
     }
   });

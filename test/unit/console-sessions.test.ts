@@ -5,7 +5,8 @@ import { createSessions, createSignInGate } from "../../src/console/sessions.ts"
 const ADA = { name: "ada", tenant: null, readOnly: false, mayReveal: true };
 const MINUTE = 60_000;
 
-const asked = (cookie: string) => ({ header: (name: string) => (name === "cookie" ? cookie : null), secure: false }) as unknown as Asked;
+const asked = (cookie: string) =>
+  ({ header: (name: string) => (name === "cookie" ? cookie : null), secure: false }) as unknown as Asked;
 
 function world(limits = {}) {
   const clock = { now: 0 };
@@ -61,7 +62,9 @@ describe("a session of the console", () => {
     expect(one.who.csrf).not.toBe(two.who.csrf);
     expect(sessions.of(asked(`${one.cookie}; ${two.cookie}`), true)).toBeNull();
     expect(sessions.of(asked(`other=1; ${one.cookie}`), true)).not.toBeNull();
-    expect(sessions.end(asked(one.cookie))).toBe("oncekey_console=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict");
+    expect(sessions.end(asked(one.cookie))).toBe(
+      "oncekey_console=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict",
+    );
     expect(sessions.of(asked(one.cookie), true)).toBeNull();
     expect(sessions.of(asked(two.cookie), true)).not.toBeNull();
   });
