@@ -84,7 +84,7 @@ export async function wholeEntry(ask: Ask, id: string): Promise<StoredEntry | nu
 }
 
 /** What an operator may decide about it now. */
-export function decisionsOf({ state, runKind, attempt }: InspectedEntry, readOnly: boolean) {
+function decisionsOf({ state, runKind, attempt }: InspectedEntry, readOnly: boolean) {
   const isOpen = state === "needs_recovery" || state === "released" || state === "in_progress";
   const mayResolve = isOpen && !readOnly;
   const mayRetry = (state === "needs_recovery" || state === "released") && runKind !== "transaction" && !readOnly;
