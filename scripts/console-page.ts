@@ -38,7 +38,7 @@ export async function isConsolePageFresh(folder: string): Promise<boolean> {
   const built = await stat(join(folder, ENTRY)).catch(() => null);
   if (built === null) return false;
   const files = (await filesOf(sources)).filter((name) => !name.startsWith("dist/")).map((name) => join(sources, name));
-  const times = await Promise.all([...files, join(repositoryRoot, "package-lock.json")].map(stat));
+  const times = await Promise.all([...files, join(repositoryRoot, "package-lock.json")].map((file) => stat(file)));
   return times.every(({ mtimeMs }) => mtimeMs <= built.mtimeMs);
 }
 
