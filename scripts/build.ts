@@ -4,6 +4,7 @@ import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { reportCheck, repositoryRoot } from "./check.ts";
+import { buildConsolePage } from "./console-page.ts";
 
 const dist = join(repositoryRoot, "dist");
 const command = join(dist, "cli/main.js");
@@ -54,6 +55,7 @@ async function build(): Promise<{ files: readonly string[]; problems: readonly s
   if (failure !== null) return { files: [], problems: [failure] };
   const files = await builtFiles();
   await rewriteDeclarations(files);
+  await buildConsolePage(join(dist, "console", "static"));
   return { files, problems: [...(await leftoverImports(files)), ...(await makeCommand())] };
 }
 

@@ -20,13 +20,15 @@ type Standing =
 export function Console() {
   const [standing, setStanding] = useState<Standing>({ kind: "asking" });
   const begin = (session: Session) => {
-    keepToken(session.csrf, () => setStanding({ kind: "out", ended: true }));
+    // Where the application signs people in, the question anew says so.
+    const over = () => (session.signedIn === "here" ? setStanding({ kind: "out", ended: true }) : look());
+    keepToken(session.csrf, over);
     setStanding({ kind: "in", session });
   };
   const look = () => {
     setStanding({ kind: "asking" });
     currentSession().then(begin, (error: unknown) => {
-      const isOut = error instanceof RequestError && error.status === 401;
+      const isOut = error instanceof RequestError && error.status === 401 && error.signIn;
       setStanding(isOut ? { kind: "out", ended: false } : { kind: "failed", error });
     });
   };

@@ -1,5 +1,6 @@
 import express, { type Express, type Request, type RequestHandler } from "express";
 import { openApiOperation } from "oncekey";
+import type { Console } from "oncekey/console";
 import { idempotent } from "oncekey/express";
 import { authenticate, callerOf } from "./auth.ts";
 import { mountCheckout } from "./checkout/mount.ts";
@@ -13,13 +14,21 @@ import { listRefunds, refundHandler } from "./operations/refunds.ts";
 import type { Payments, Queryable } from "./payments.ts";
 import { answerError, notFound, sendJson } from "./problem.ts";
 
+/** What an API serves besides its own routes. */
+interface AppOptions {
+  readonly profile?: string | undefined;
+  /** The operators' console. */
+  readonly operators?: Console["node"];
+}
+
 /** The API: three operations bound to their routes, the lists, and the vendor paths of the profile where it has some. */
-export function createApp({ pool, operations }: Payments, lab: Lab, profile?: string): Express {
+export function createApp({ pool, operations }: Payments, lab: Lab, { profile, operators }: AppOptions = {}): Express {
   const { createInvoice, createCharge, createRefund } = operations;
   // Money moves: no request without a key, whatever the dialect allows.
   const binding = { scope: callerOf, requireKey: true } as const;
   const json = { ...binding, accepts: ["json"], allowUnsafeNumbers: true } as const;
   const app = express().disable("x-powered-by");
+  if (operators !== undefined) app.use(operators);
   if (lab.routes !== null) app.use("/lab", lab.routes(pool));
   if (takesIdempotencyKey(operations)) mountCheckout(app);
   if (profile !== undefined) mountDialect(app, { operations, lab }, profile);

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createOncekey } from "oncekey";
+import { createOncekey, type Observer } from "oncekey";
 import { fromPg } from "oncekey/drivers/pg";
 import { migrate, postgresStore } from "oncekey/postgres";
 import pg from "pg";
@@ -51,6 +51,8 @@ export interface PaymentsOptions {
   readonly pspUrl: string;
   readonly step: Step;
   readonly onPoint: (point: string) => Promise<void>;
+  /** Told of everything that happens; default: nobody is. */
+  readonly observe?: Observer;
 }
 
 const LONGEST_RUN_MS = 60_000;
@@ -64,12 +66,13 @@ export async function openPayments({
   pspUrl,
   step,
   onPoint,
+  observe,
 }: PaymentsOptions): Promise<Payments> {
   const pool = openPool(databaseUrl, POOL_SIZE);
   const control = openPool(databaseUrl, CONTROL_POOL_SIZE);
   const end = async () => void (await Promise.all([pool.end(), control.end()]));
   try {
-    const once = openOncekey(pool, control, settings, onPoint);
+    const once = openOncekey({ pool, control, settings, onPoint, observe });
     const maxDurationMs = Math.min(LONGEST_RUN_MS, Math.floor((settings.retentionMs ?? Infinity) / 2));
     const psp = createPspClients(pspUrl);
     const { pspRecover, operationVersion: version } = settings;
@@ -97,7 +100,13 @@ function openPool(connectionString: string, max: number): pg.Pool {
   return pool;
 }
 
-function openOncekey(pool: pg.Pool, control: pg.Pool, settings: Settings, onPoint: (point: string) => Promise<void>) {
+interface OncekeyParts extends Pick<PaymentsOptions, "settings" | "onPoint"> {
+  readonly pool: pg.Pool;
+  readonly control: pg.Pool;
+  readonly observe: Observer | undefined;
+}
+
+function openOncekey({ pool, control, settings, onPoint, observe }: OncekeyParts) {
   return createOncekey({
     // Leases are renewed over connections of their own: refunds use the main pool as they like.
     store: postgresStore(fromPg(pool), { control: fromPg(control) }),
@@ -105,6 +114,7 @@ function openOncekey(pool: pg.Pool, control: pg.Pool, settings: Settings, onPoin
     encryptionKeys: settings.encryptionKeys,
     fingerprintSecrets: settings.fingerprintSecrets,
     onPoint,
+    ...(observe !== undefined && { observe }),
     onError: (error, about) => console.error(`oncekey: ${about.operation} at ${about.at}: ${describeError(error)}`),
     ...(settings.profile !== undefined && { profile: settings.profile }),
     ...(settings.leaseMs !== undefined && { leaseMs: settings.leaseMs }),

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createApp, takesIdempotencyKey } from "./app.ts";
 import { TOKENS } from "./auth.ts";
+import { type OpenConsole, openConsole, preparePage } from "./console.ts";
 import { openLab } from "./lab.ts";
 import { openPayments, type Payments } from "./payments.ts";
 import { readSettings, type Settings } from "./settings.ts";
@@ -21,24 +22,28 @@ const stopRequested = stopRequest();
 
 async function main(): Promise<void> {
   const settings = readSettings(process.env);
+  const page = preparePage();
   const stack = await openStack(settings, tell);
   try {
     const lab = openLab(settings);
-    const payments = await openPayments({ settings, ...stack, ...lab });
+    const operators = await openConsole(settings, stack.databaseUrl);
+    const payments = await openPayments({ settings, ...stack, ...lab, observe: operators.observe });
     try {
-      const app = createApp(payments, lab, settings.profile);
+      const app = createApp(payments, lab, { profile: settings.profile, operators: operators.node });
+      await page;
       const worker = settings.worker ? startWorker(loopsOf(payments, settings)) : null;
       const server = await listen(createServer(app), settings.port);
       const api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       announce(
         { api, psp: stack.pspUrl, database: stack.databaseUrl, pid: process.pid },
         settings,
+        operators,
         takesIdempotencyKey(payments.operations),
       );
       await stopRequested;
-      await drain(server, worker, payments);
+      await drain(server, worker, payments, operators);
     } finally {
-      await payments.end();
+      await Promise.all([payments.end(), operators.close()]);
     }
   } finally {
     await stack.stop();
@@ -48,6 +53,7 @@ async function main(): Promise<void> {
 function announce(
   ready: { readonly api: string } & Record<string, unknown>,
   settings: Settings,
+  { passwordFile }: OpenConsole,
   printsLines: boolean,
 ): void {
   console.log(`oncekey payments ready ${JSON.stringify(ready)}`);
@@ -59,6 +65,7 @@ function announce(
   else tell(`\nThe requests of this dialect: docs/dialects/${settings.profile}.md`);
   if (settings.lab) tell(`\nThe lab is open: ${ready.api}/lab/crash-points, ${ready.api}/lab/effects`);
   if (printsLines) tell(`\nPay in a browser: ${ready.api}/checkout`);
+  tell(`\nThe console: ${ready.api}/console/ (user and password: ${passwordFile})`);
   tell("\nCtrl-C stops all of it.");
 }
 
@@ -82,7 +89,13 @@ function listen(server: Server, port: number): Promise<Server> {
 }
 
 /** Takes nothing new, lets what runs finish, sends its answers. */
-async function drain(server: Server, worker: Worker | null, { once }: Payments): Promise<void> {
+async function drain(
+  server: Server,
+  worker: Worker | null,
+  { once }: Payments,
+  { endStreams }: OpenConsole,
+): Promise<void> {
+  endStreams();
   const closed = new Promise((resolve) => server.close(resolve));
   await Promise.all([worker?.stop(), once.close({ graceMs: GRACE_MS })]);
   await Promise.race([closed, sleep(1_000)]);

@@ -46,12 +46,15 @@ async function answerApi(desk: Desk, asked: Asked, path: string): Promise<Answer
   const found = routeOf(asked.method, path);
   const isStream = asked.method === "GET" && path === "stream";
   if (found === null && !isStream) throw notFound("route");
-  const who = await knownWho(desk, asked, !isStream && found?.route.background !== true);
+  const who = await knownWho(desk, asked, !isStream && found?.route.background !== true && !isQuiet(asked));
   if (isStream) return openStream(desk, who);
   if (isChange) checkCsrf(asked, who);
   const call = { parts: desk.parts, asked, who, id: found?.id ?? "", tenant: who.operator.tenant };
   return jsonAnswer(200, await found?.route.handle(call));
 }
+
+/** The page asks again by itself, for what a person asked for once: that must not keep a session from ending. */
+const isQuiet = (asked: Asked): boolean => asked.header("x-oncekey-quiet") !== null;
 
 async function knownWho({ who, signIn }: Desk, asked: Asked, active: boolean): Promise<Who> {
   const known = await who(asked, active);

@@ -2,11 +2,17 @@ import { readFileSync } from "node:fs";
 
 let known: string | null = null;
 
-/** The version of this package. */
+/** The version of this package; `unknown` in a bundle, which has left the manifest behind. */
 export function packageVersion(): string {
-  if (known === null) {
-    const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-    known = (JSON.parse(manifest) as { version: string }).version;
-  }
+  known ??= readVersion();
   return known;
+}
+
+function readVersion(): string {
+  try {
+    const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+    return (JSON.parse(manifest) as { version: string }).version;
+  } catch {
+    return "unknown";
+  }
 }

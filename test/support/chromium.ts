@@ -2,7 +2,13 @@ import { accessSync, constants } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
-import { type Browser, type BrowserContext, chromium, type LaunchOptions } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type LaunchOptions,
+} from "playwright-core";
 import { afterAll, it } from "vitest";
 
 /** A name that leads to the loopback like `127.0.0.1`, but over plain HTTP is no secure context: no Web Locks there. */
@@ -40,11 +46,11 @@ export function withChromium(register: () => void): void {
 
 /**
  * A fresh profile in the test file's one browser: its pages are tabs that share storages and locks. Closed at the end of
- * the file at the latest.
+ * the file at the latest. `options`: its screen, its colours.
  */
-export async function newProfile(): Promise<BrowserContext> {
+export async function newProfile(options: BrowserContextOptions = {}): Promise<BrowserContext> {
   launched ??= chromium.launch(launchOptions());
-  return keep(await (await launched).newContext());
+  return keep(await (await launched).newContext(options));
 }
 
 /** A browser of its own over a profile on disk: what it keeps is there again when the directory is opened anew. */

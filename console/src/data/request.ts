@@ -4,11 +4,14 @@ export class RequestError extends Error {
   /** 0: there was no answer. */
   readonly status: number;
   readonly code: string;
+  /** Whether one can sign in at the console itself. */
+  readonly signIn: boolean;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, signIn = true) {
     super(message);
     this.status = status;
     this.code = code;
+    this.signIn = signIn;
   }
 }
 
@@ -62,9 +65,14 @@ function refuseUnanswered(error: unknown): never {
 }
 
 async function refusalIn(response: Response): Promise<RequestError> {
-  const told = (await response.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
+  const told = (await response.json().catch(() => null)) as Told | null;
   const { code = "unknown", message = `The console answered ${response.status}.` } = told?.error ?? {};
-  return new RequestError(response.status, code, message);
+  return new RequestError(response.status, code, message, told?.signIn !== false);
+}
+
+interface Told {
+  readonly error?: { readonly code?: string; readonly message?: string };
+  readonly signIn?: boolean;
 }
 
 /** A path with what is asked of it; what is empty is left out. */

@@ -1,6 +1,7 @@
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { bundlePage } from "../../../examples/payments/checkout/script.ts";
+import { buildConsolePage } from "../../../scripts/console-page.ts";
 import { bundle } from "../../support/bundle.ts";
 
 const CHECKOUT = resolve(import.meta.dirname, "..", "..", "..");
@@ -26,6 +27,7 @@ export async function bundleExample(more: Readonly<Record<string, string>> = {})
   const files = ["schema.sql", "checkout/checkout.html", "checkout/checkout.css"];
   await Promise.all(files.map((file) => copyFile(join(PAYMENTS, file), join(outDir, basename(file)))));
   await writeFile(join(outDir, "checkout.js"), await bundlePage());
+  await buildConsolePage(join(outDir, "static"));
   return outDir;
 }
 
