@@ -43,6 +43,7 @@ const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
 
 /** A size in decimal units: `1.52 MB`. */
 export function bytes(value: number): string {
+  if (value === 0) return "0";
   const place = value < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(value) / 3));
   return `${precise.format(value / 1_000 ** place)} ${UNITS[place]}`;
 }

@@ -65,38 +65,37 @@ withDesk((desk) => {
     expect(page.url()).not.toContain("walk-4100");
     const timeline = page.locator(".timeline");
     await timeline.getByText("Outside call authorize").waitFor();
-    await timeline.getByText("Needs recovery").waitFor();
+    await timeline.getByText("Needs recovery", { exact: true }).waitFor();
     expect(await page.content()).not.toContain(key);
-    await picture(page, "entry-desktop-light");
 
     await goToPage(page, "Unresolved");
-    await page.getByRole("button", { name: "Resolve …" }).click();
+    const row = page.getByRole("row").filter({ hasText: "walk…aaaa" });
+    await row.getByRole("button", { name: "Resolve …" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Status").fill("201");
     await dialog.getByLabel("Body").fill('{"amount": 41.000000000000000001}');
     await dialog.getByText("every retry is answered").waitFor();
-    expect(await accessibilityFindings(page)).toEqual([]);
-    await picture(page, "resolve-desktop-light");
     const settle = dialog.getByRole("button", { name: "Settle as succeeded" });
     expect(await settle.isDisabled()).toBe(true);
     await dialog.getByLabel("Reason").fill(note);
     await settle.click();
     await page.getByText("Every retry is now answered with the stored 201").waitFor();
-    await page.getByText("Nothing is unresolved").waitFor();
+    await row.waitFor({ state: "detached" });
 
     await goToPage(page, "Audit");
     const line = page.getByRole("row").filter({ hasText: note });
     expect(await line.textContent()).toContain("resolve: succeeded");
     expect(await line.textContent()).toContain(desk().user);
     expect([complaints, [...hosts]]).toEqual([[], [new URL(desk().url).host]]);
-  });
+  }, 180_000);
 
   it("shows a key once it was said why, and notes that in the entry's timeline", async () => {
     const key = `look-4101-${"b".repeat(24)}`;
     await unresolvedCharge(desk(), key);
     const { page } = await openConsolePage(desk());
     await goToPage(page, "Unresolved");
-    await page.getByRole("link", { name: /^[0-9a-f]{12}$/ }).click();
+    const row = page.getByRole("row").filter({ hasText: "look…bbbb" });
+    await row.getByRole("link", { name: /^[0-9a-f]{12}$/ }).click();
     await page.getByRole("button", { name: "Show the key …" }).click();
     await page.getByLabel("Reason").fill("a client asks for it");
     await page.getByRole("button", { name: "Show it", exact: true }).click();
@@ -133,24 +132,31 @@ withDesk((desk) => {
     "has no serious finding of axe, and nothing wider than the screen: $name",
     async ({ name, options }) => {
       const { page, complaints } = await openConsolePage(desk(), options, false);
+      const look = async (what: string) => {
+        await page.getByText(/^Loading /).waitFor({ state: "detached" });
+        const findings = await accessibilityFindings(page);
+        const wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+        await picture(page, `${what.toLowerCase()}-${name}`);
+        expect({ what, findings, wider: Math.max(0, Number(wider)) }).toEqual({ what, findings: [], wider: 0 });
+      };
       await page.getByLabel("User").waitFor();
-      expect(await accessibilityFindings(page)).toEqual([]);
-      await picture(page, `sign-in-${name}`);
+      await look("sign-in");
+      await unresolvedCharge(desk(), `screen-${name}-${"c".repeat(24)}`);
       await signInAt(page, desk());
       for (const title of PAGES) {
         await goToPage(page, title);
-        await page
-          .getByText(/^Loading /)
-          .first()
-          .waitFor({ state: "detached" });
-        const findings = await accessibilityFindings(page);
-        const wider = await page.evaluate(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-        );
-        await picture(page, `${title.toLowerCase()}-${name}`);
-        expect({ title, findings, wider }).toEqual({ title, findings: [], wider: 0 });
+        await look(title);
       }
+      await goToPage(page, "Unresolved");
+      const row = page.getByRole("row").filter({ hasText: "scre…cccc" }).first();
+      await row.getByRole("button", { name: "Resolve …" }).click();
+      await look("dialog");
+      await page.keyboard.press("Escape");
+      await row.getByRole("link", { name: /^[0-9a-f]{12}$/ }).click();
+      await page.locator(".timeline").waitFor();
+      await look("entry");
       expect(complaints).toEqual([]);
     },
+    240_000,
   );
 });

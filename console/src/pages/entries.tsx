@@ -15,10 +15,16 @@ export const listPage = ({ entries, next }: EntryPage): ListPage<Row> => ({ item
 /** What every table of entries shows. */
 export const ENTRY_COLUMNS: readonly Column<Row>[] = [
   { name: "Entry", cell: ({ id }) => <EntryLink id={id} /> },
-  { name: "State", cell: ({ state }) => <StateBadge state={state} /> },
-  { name: "Operation", cell: ({ operation }) => operation },
-  { name: "Tenant", cell: ({ tenant, client }) => (client === null ? tenant : `${tenant} / ${client}`) },
   { name: "Key", cell: ({ key }) => <span class="mono">{key}</span> },
+  { name: "State", cell: ({ state }) => <StateBadge state={state} /> },
+  {
+    name: "Operation",
+    cell: ({ operation, tenant, client }) => (
+      <>
+        {operation} <span class="second quiet">{client === null ? tenant : `${tenant} / ${client}`}</span>
+      </>
+    ),
+  },
 ];
 
 const COLUMNS: readonly Column<Row>[] = [

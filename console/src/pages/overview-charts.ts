@@ -27,7 +27,7 @@ export function chartsOf({ points, stepMs }: Pick<Live, "points" | "stepMs">): r
         rate("completed", 1, ({ completed }) => completed),
         rate("replayed", 2, ({ replayed }) => replayed),
         rate("failed", 3, ({ failed }) => failed),
-        rate("not answered by it", 4, unanswered),
+        rate("turned away", 4, unanswered),
       ],
     },
     {

@@ -27,7 +27,7 @@ const TABLES: readonly Column<TableSize>[] = [
 ];
 
 const MIGRATIONS: readonly Column<Upkeep["migrations"][number]>[] = [
-  { name: "Number", cell: ({ number }) => number, end: true },
+  { name: "Number", cell: ({ number }) => number },
   { name: "Migration", cell: ({ name }) => name },
   { name: "Applied", cell: ({ appliedAt }) => <When at={appliedAt} /> },
 ];
@@ -87,7 +87,12 @@ function Shown({ state: { layout, partitions, purge, sweepers, tables, migration
       <h2>Tables</h2>
       <Table caption="Tables with their indexes" columns={TABLES} items={tables} keyOf={({ name }) => name} />
       <h2>Migrations</h2>
-      <Table caption="Migrations" columns={MIGRATIONS} items={migrations} keyOf={({ number }) => String(number)} />
+      <Table
+        caption="Migrations"
+        columns={MIGRATIONS}
+        items={[...migrations].sort((a, b) => a.number - b.number)}
+        keyOf={({ number }) => String(number)}
+      />
     </>
   );
 }

@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { localTime } from "../words.ts";
 
 /** A line of a chart. */
 export interface Line {
@@ -33,7 +32,6 @@ export function Chart({ title, unit, times, lines, format, atLeast = 1 }: ChartO
   const place = useDrawn({ times, lines, atLeast, format, onPoint: setPointed });
   const at = pointed ?? lastKnown(lines);
   const shown = (line: Line) => format(line.values[at] ?? null);
-  const time = times[at];
   return (
     <section class="chart">
       <h2>
@@ -52,9 +50,7 @@ export function Chart({ title, unit, times, lines, format, atLeast = 1 }: ChartO
         role="img"
         aria-label={`${title}: ${lines.map((line) => `${line.name} ${shown(line)}`).join(", ")} ${unit}`}
       />
-      <p class="at quiet">
-        {time === undefined || pointed === null ? "last hour" : localTime(new Date(time * 1_000).toISOString())}
-      </p>
+      <p class="at quiet">{pointed === null ? `since ${timeText(times[0])}` : timeText(times[pointed])}</p>
     </section>
   );
 }
@@ -110,7 +106,7 @@ function plotOptions(
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(atLeast, (high ?? 0) * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, size: 24, values: (_plot, at) => at.map(clock) },
+      { ...axis, grid: { show: false }, space: 70, size: 28, gap: 9, values: (plot, at) => at.map(clock(plot.data[0])) },
       {
         ...axis,
         grid: { stroke: colour("--rule"), width: 1 },
@@ -133,8 +129,17 @@ function plotOptions(
   };
 }
 
-const clockText = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const clock = (seconds: number): string => clockText.format(new Date(seconds * 1_000));
+const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const seconds = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** Seconds are told where the chart spans a few minutes only. */
+function clock(times: ArrayLike<number>): (at: number) => string {
+  const spanS = (times[times.length - 1] ?? 0) - (times[0] ?? 0);
+  const text = spanS < 600 ? seconds : minutes;
+  return (at) => text.format(new Date(at * 1_000));
+}
+
+const timeText = (at: number | undefined): string => (at === undefined ? "" : seconds.format(new Date(at * 1_000)));
 
 /** The browser's colours: light or dark, as they change. */
 function useScheme(): boolean {

@@ -23,7 +23,6 @@ export function Frame({
   const [menu, setMenu] = useState(false);
   const main = useRef<HTMLElement>(null);
   useArrival(route, main);
-  useEffect(() => setMenu(false), [route.page, route.id]);
   const search = useCallback(focusSearch, []);
   const help = useCallback(() => setHelping(true), []);
   useKeys({ search, help });
@@ -43,7 +42,7 @@ export function Frame({
         >
           Menu
         </button>
-        <Navigation route={route} open={menu} />
+        <Navigation route={route} open={menu} onChosen={() => setMenu(false)} />
         <div class={menu ? "below open" : "below"}>
           <LiveLine />
           <Whose session={session} onOut={onOut} onHelp={help} />
@@ -57,7 +56,15 @@ export function Frame({
   );
 }
 
-function Navigation({ route, open }: { readonly route: Route; readonly open: boolean }) {
+function Navigation({
+  route,
+  open,
+  onChosen,
+}: {
+  readonly route: Route;
+  readonly open: boolean;
+  readonly onChosen: () => void;
+}) {
   const { overview } = useLive();
   const waiting: Readonly<Record<string, string | undefined>> = {
     unresolved: overview === null || overview.unresolved.count === 0 ? undefined : bounded(overview.unresolved),
@@ -68,7 +75,7 @@ function Navigation({ route, open }: { readonly route: Route; readonly open: boo
       <ul>
         {PAGES.map(({ name, title }) => (
           <li key={name}>
-            <a href={hashOf(name)} aria-current={route.page === name ? "page" : undefined}>
+            <a href={hashOf(name)} onClick={onChosen} aria-current={route.page === name ? "page" : undefined}>
               {title}
               {waiting[name] === undefined ? null : <span class="waiting">{waiting[name]}</span>}
             </a>
