@@ -9,7 +9,7 @@ import type { BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
 import { newProfile, withChromium } from "../../support/chromium.ts";
 import { behave, post } from "./client.ts";
-import { type Example, makeDataDir, removeDataDir, startExample } from "./example.ts";
+import { type Example, eventually, makeDataDir, removeDataDir, startExample } from "./example.ts";
 
 /** The running example with its console, as `npm start` mounts it. */
 export interface Desk {
@@ -33,7 +33,7 @@ export function withDesk(register: (desk: () => Desk) => void): void {
       // A charge whose answer is lost cannot be settled by asking: a person has to.
       const env = { ONCEKEY_DATA_DIR: dir, ONCEKEY_LEASE_MS: "1000", ONCEKEY_PSP_RECOVER: "at_most_once" };
       const example = await startExample({ env });
-      desk = deskOf(example);
+      desk = await deskOf(example);
       await makeIndexes(example.database);
       storm = keepBusy(example, ending.signal);
     });
@@ -50,8 +50,11 @@ export function withDesk(register: (desk: () => Desk) => void): void {
   });
 }
 
-function deskOf(example: Example): Desk {
-  const file = /password: (\S+)\)/.exec(example.stderr())?.[1] ?? "";
+async function deskOf(example: Example): Promise<Desk> {
+  const named = () => /password: (\S+)\)/.exec(example.stderr())?.[1] ?? "";
+  // Said after the line that the example is ready.
+  await eventually("the password's file is named", 20_000, () => named() !== "");
+  const file = named();
   const credentials = JSON.parse(readFileSync(file, "utf8")) as Pick<Desk, "user" | "password">;
   const fileMode = (statSync(file).mode & 0o777).toString(8);
   return { url: `${example.api}/console/`, example, fileMode, ...credentials };
