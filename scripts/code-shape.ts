@@ -1,5 +1,5 @@
 /**
- * Measures the shape of the code (docs/architecture.md): function and file lengths over src/ and examples/, and the few
+ * Measures the shape of the code (docs/architecture.md): function and file lengths over src/, examples/ and console/, and the few
  * forms that the linter cannot see. Ends with a canary of its own: planted code that must be caught.
  */
 import { readdir, readFile } from "node:fs/promises";
@@ -82,9 +82,9 @@ function judge(shapes: readonly FileShape[]): { figures: string; problems: strin
 
 async function sources(folder: string): Promise<SourceText[]> {
   const entries = await readdir(join(repositoryRoot, folder), { recursive: true, withFileTypes: true });
-  const isSource = (name: string) => name.endsWith(".ts") && !name.endsWith(".gen.ts");
+  const isSource = (name: string) => /\.tsx?$/.test(name) && !name.endsWith(".gen.ts");
   // Projects of their own among the examples and tests have packages and builds of their own.
-  const isForeign = (path: string) => /\/(node_modules|\.next|\.output|generated)(\/|$)/.test(path);
+  const isForeign = (path: string) => /\/(node_modules|\.next|\.output|generated|dist)(\/|$)/.test(path);
   const files = entries.filter((entry) => entry.isFile() && isSource(entry.name) && !isForeign(entry.parentPath));
   const paths = files.map((entry) => join(entry.parentPath, entry.name).slice(repositoryRoot.length)).sort();
   return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(repositoryRoot, path), "utf8") })));
@@ -106,6 +106,6 @@ function canary(): string[] {
   return [...fitting, ...missed.map(([, expected]) => `canary: planted code was not caught (${expected})`)];
 }
 
-const measured = (await Promise.all(["src", "examples"].map(sources))).flat().map(measure);
+const measured = (await Promise.all(["src", "examples", "console"].map(sources))).flat().map(measure);
 const { figures, problems } = judge(measured);
 reportCheck("code shape", figures, [...problems, ...canary()]);

@@ -19,6 +19,7 @@ const script = (name: string, ...flags: string[]) => ["--import", "tsx", join("s
 /** Name of a check → what node runs for it. */
 const checks: Readonly<Record<string, readonly string[]>> = {
   types: ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "tsconfig.json"],
+  "console types": ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "console/tsconfig.json"],
   lint: ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."],
   "import fence": script("fence-canary"),
   "code shape": script("code-shape"),

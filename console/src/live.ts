@@ -28,7 +28,7 @@ export const LiveContext = createContext<Live>(EMPTY);
 export const useLive = (): Live => useContext(LiveContext);
 
 /** Points by their time, the later of two for one step winning; the last hour. */
-export function joined(known: readonly Point[], fresh: readonly Point[]): readonly Point[] {
+function joined(known: readonly Point[], fresh: readonly Point[]): readonly Point[] {
   const byTime = new Map([...known, ...fresh].map((point) => [point.at, point]));
   return [...byTime.values()].sort((a, b) => a.at.localeCompare(b.at)).slice(-MOST_POINTS);
 }

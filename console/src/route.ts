@@ -23,7 +23,7 @@ export interface Route {
 }
 
 /** Reads a fragment such as `#/entries/5f0c…` or `#/outbox?state=pending`; anything else is the overview. */
-export function routeOf(hash: string): Route {
+function routeOf(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [name, id = ""] = path.split("/", 2);
   const page = PAGES.find((one) => one.name === name)?.name ?? "overview";

@@ -27,7 +27,7 @@ const STEPS: readonly (readonly [ms: number, unit: string])[] = [
 ];
 
 /** A length of time in one unit, rounded down: `3 min`. */
-export function duration(ms: number): string {
+function duration(ms: number): string {
   for (const [step, unit] of STEPS) if (ms >= step) return `${Math.floor(ms / step)} ${unit}`;
   return `${Math.max(0, Math.round(ms))} ms`;
 }

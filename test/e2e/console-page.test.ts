@@ -105,6 +105,20 @@ withDesk((desk) => {
     expect(await page.content()).not.toContain(key);
   });
 
+  it("sends a dead letter again, and lets it go on its way", async () => {
+    const { page } = await openConsolePage(desk());
+    await goToPage(page, "Outbox");
+    const rows = page.getByRole("row").filter({ hasText: "the endpoint is gone (410)" });
+    await rows.first().waitFor();
+    const before = await rows.count();
+    await rows.first().getByRole("button", { name: "Send again …" }).click();
+    await page.getByRole("dialog").getByText("gets it twice, under the same id").waitFor();
+    await page.getByLabel("Reason").fill("the endpoint is back");
+    await page.getByRole("button", { name: "Send it again", exact: true }).click();
+    await page.getByText("It is due now").waitFor();
+    await expect.poll(() => rows.count()).toBe(before - 1);
+  });
+
   it("is worked by keys alone: pages, search, help, and past the navigation", async () => {
     const { page } = await openConsolePage(desk());
     for (const [letter, name] of [

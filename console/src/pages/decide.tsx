@@ -2,10 +2,9 @@ import { useState } from "preact/hooks";
 import { type Decision, type Row, resolve, retryNow } from "../data/entries.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Choice, Field, Lines } from "../parts/field.tsx";
-import { plainWord } from "../words.ts";
 
 /** What a decision is about. */
-export type Decided = Pick<Row, "id" | "operation" | "runKind" | "attempt" | "state">;
+export type Decided = Pick<Row, "id" | "operation" | "runKind" | "attempt">;
 
 type Act = "resolve" | "retry" | "release";
 
@@ -96,27 +95,32 @@ function ReleaseDialog({ row, onDone, onClose }: Deciding) {
   );
 }
 
+/** An outcome as it stands in the fields. */
+interface TypedOutcome {
+  readonly status: string;
+  readonly headers: string;
+  readonly body: string;
+}
+
 const STATUS = { succeeded: "200", failed: "402" } as const;
 
 function ResolveDialog({ row, onDone, onClose }: Deciding) {
   const [verdict, setVerdict] = useState<"succeeded" | "failed">("succeeded");
-  const [status, setStatus] = useState<string>(STATUS.succeeded);
-  const [headers, setHeaders] = useState("");
-  const [body, setBody] = useState("");
+  const [typed, setTyped] = useState<TypedOutcome>({ status: STATUS.succeeded, headers: "", body: "" });
   const [force, setForce] = useState(false);
   const choose = (chosen: string) => {
     const known = chosen === "failed" ? "failed" : "succeeded";
     setVerdict(known);
-    setStatus(STATUS[known]);
+    setTyped({ ...typed, status: STATUS[known] });
   };
   return (
     <Confirm
       title="Resolve"
       act={`Settle as ${verdict}`}
       danger
-      consequence={<ResolveConsequence row={row} verdict={verdict} status={status} hasBody={body.trim() !== ""} />}
+      consequence={<ResolveConsequence row={row} verdict={verdict} typed={typed} />}
       onAct={async (reason) => {
-        const outcome = { status: Number(status), headers: headersIn(headers), bodyText: bodyIn(body) };
+        const outcome = outcomeIn(typed);
         onDone((await resolve(row.id, { verdict, attempt: row.attempt, outcome, force, reason })).message);
       }}
       onClose={onClose}
@@ -130,54 +134,67 @@ function ResolveDialog({ row, onDone, onClose }: Deciding) {
         ]}
         onValue={choose}
       />
+      <OutcomeFields verdict={verdict} typed={typed} onTyped={setTyped} />
+      <Force value={force} onValue={setForce} />
+    </Confirm>
+  );
+}
+
+function OutcomeFields({
+  verdict,
+  typed,
+  onTyped,
+}: {
+  readonly verdict: keyof typeof STATUS;
+  readonly typed: TypedOutcome;
+  readonly onTyped: (typed: TypedOutcome) => void;
+}) {
+  const code = { mono: true, spellcheck: false };
+  return (
+    <>
       <Field
         label="Status"
         hint={verdict === "succeeded" ? "200 to 399" : "400 to 599"}
-        value={status}
-        onValue={setStatus}
+        value={typed.status}
+        onValue={(status) => onTyped({ ...typed, status })}
         inputMode="numeric"
         required
       />
       <Lines
         label="Body"
         hint="JSON, kept digit by digit. Empty: none."
-        value={body}
-        onValue={setBody}
-        rows={4}
-        mono
-        spellcheck={false}
+        value={typed.body}
+        onValue={(body) => onTyped({ ...typed, body })}
+        {...code}
       />
       <Lines
         label="Headers"
         hint="One a line: Location: /charges/1"
-        value={headers}
-        onValue={setHeaders}
+        value={typed.headers}
+        onValue={(headers) => onTyped({ ...typed, headers })}
         rows={2}
-        mono
-        spellcheck={false}
+        {...code}
       />
-      <Force value={force} onValue={setForce} />
-    </Confirm>
+    </>
   );
 }
 
 function ResolveConsequence({
   row,
   verdict,
-  status,
-  hasBody,
+  typed: { status, body },
 }: {
   readonly row: Decided;
   readonly verdict: string;
-  readonly status: string;
-  readonly hasBody: boolean;
+  readonly typed: TypedOutcome;
 }) {
   return (
     <>
       <p>
-        <strong>{row.operation}</strong>, attempt {row.attempt}, which is {plainWord(row.state)}, is settled as{" "}
-        <strong>{verdict}</strong>. For 24 hours every retry is answered <strong>{status}</strong>
-        {hasBody ? " with the body below" : " without a body"}. Nothing is called, and your own tables are not touched.
+        <strong>{row.operation}</strong>, attempt {row.attempt}, is settled as <strong>{verdict}</strong>. For 24 hours
+        every retry is answered <strong>{status}</strong>
+        {body.trim() !== "" ? " with the body below" : " without a body"}. Nothing is called, and your own tables are
+        not touched.
       </p>
       <p>This cannot be taken back. It is refused if it was attempted again since you looked.</p>
     </>
@@ -192,6 +209,12 @@ function Force({ value, onValue }: { readonly value: boolean; readonly onValue: 
     </label>
   );
 }
+
+const outcomeIn = ({ status, headers, body }: TypedOutcome) => ({
+  status: Number(status),
+  headers: headersIn(headers),
+  bodyText: bodyIn(body),
+});
 
 function headersIn(text: string): Readonly<Record<string, string>> {
   const lines = text.split("\n").filter((line) => line.trim() !== "");

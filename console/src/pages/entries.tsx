@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { type EntryPage, findEntries, type Row, type Search, STATES } from "../data/entries.ts";
 import { RequestError } from "../data/request.ts";
 import { type ListPage, useList } from "../load.ts";
-import { EntryLink, StateBadge, When } from "../parts/facts.tsx";
+import { EntryLink, Name, StateBadge, When } from "../parts/facts.tsx";
 import { Choice, Field } from "../parts/field.tsx";
 import { Empty } from "../parts/states.tsx";
 import { type Column, ListOf, Table } from "../parts/table.tsx";
@@ -21,7 +21,7 @@ export const ENTRY_COLUMNS: readonly Column<Row>[] = [
     name: "Operation",
     cell: ({ operation, tenant, client }) => (
       <>
-        {operation} <span class="second quiet">{client === null ? tenant : `${tenant} / ${client}`}</span>
+        <Name of={operation} /> <span class="second quiet">{client === null ? tenant : `${tenant} / ${client}`}</span>
       </>
     ),
   },

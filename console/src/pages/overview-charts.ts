@@ -8,68 +8,70 @@ type Counts = Pick<
   "completed" | "failed" | "replayed" | "busy" | "mismatch" | "unknown" | "refused" | "errors" | "waited"
 >;
 
-/** The charts of the last hour, from its points. */
+type Plan = Omit<ChartOf, "times" | "lines"> & {
+  /** Counts of a step, shown per second. */
+  readonly isRate?: true;
+  readonly lines: readonly (readonly [name: string, colour: Line["colour"], of: (point: Point) => number | null])[];
+};
+
+/** The charts of the last hour, from its points. Sizes are shown where they are known. */
 export function chartsOf({ points, stepMs }: Pick<Live, "points" | "stepMs">): readonly ChartOf[] {
   const times = points.map(({ at }) => Date.parse(at) / 1_000);
-  const line = (name: string, colour: Line["colour"], of: (point: Point) => number | null): Line => ({
-    name,
-    colour,
-    values: points.map(of),
+  const chart = ({ lines, isRate, ...rest }: Plan): ChartOf => ({
+    ...rest,
+    times,
+    lines: lines.map(([name, colour, of]) => ({
+      name,
+      colour,
+      values: points.map(isRate ? (point) => ((of(point) ?? 0) * 1_000) / stepMs : of),
+    })),
   });
-  const rate = (name: string, colour: Line["colour"], of: (point: Counts) => number) =>
-    line(name, colour, (point) => (of(point) * 1_000) / stepMs);
-  const perSecond = { unit: "per second", times, format: figure };
-  const charts: ChartOf[] = [
-    {
-      ...perSecond,
-      title: "Requests",
-      lines: [
-        rate("completed", 1, ({ completed }) => completed),
-        rate("replayed", 2, ({ replayed }) => replayed),
-        rate("failed", 3, ({ failed }) => failed),
-        rate("turned away", 4, unanswered),
-      ],
-    },
-    {
-      title: "Replay share",
-      unit: "% of requests",
-      times,
-      format: figure,
-      atLeast: 100,
-      lines: [line("replays", 2, replayShare)],
-    },
-    {
-      ...perSecond,
-      title: "Waits and refusals",
-      lines: [
-        rate("waited", 1, ({ waited }) => waited),
-        rate("busy", 3, ({ busy }) => busy),
-        rate("other payload", 4, ({ mismatch }) => mismatch),
-      ],
-    },
-    {
-      title: "Latency",
-      unit: "ms",
-      times,
-      format: figure,
-      lines: [line("half within", 1, ({ p50Ms }) => p50Ms), line("95 % within", 3, ({ p95Ms }) => p95Ms)],
-    },
-    {
-      title: "Unresolved",
-      unit: "entries",
-      times,
-      format: figure,
-      lines: [line("unresolved", 4, (point) => point.unresolved)],
-    },
-  ];
-  if (points.some((point) => point.bytes !== null)) {
-    charts.push({
-      ...{ title: "Tables", unit: "with indexes", times, format: (value) => (value === null ? "–" : bytes(value)) },
-      lines: [line("size", 1, (point) => point.bytes)],
-    });
-  }
-  return charts;
+  return plans()
+    .filter(({ lines: [line] }) => line?.[0] !== "size" || points.some((point) => point.bytes !== null))
+    .map(chart);
 }
+
+const plans = (): readonly Plan[] => [
+  {
+    ...{ title: "Requests", unit: "per second", format: figure, isRate: true },
+    lines: [
+      ["completed", 1, ({ completed }) => completed],
+      ["replayed", 2, ({ replayed }) => replayed],
+      ["failed", 3, ({ failed }) => failed],
+      ["turned away", 4, unanswered],
+    ],
+  },
+  {
+    ...{ title: "Replay share", unit: "% of requests", format: figure, atLeast: 100 },
+    lines: [["replays", 2, replayShare]],
+  },
+  {
+    ...{ title: "Waits and refusals", unit: "per second", format: figure, isRate: true },
+    lines: [
+      ["waited", 1, ({ waited }) => waited],
+      ["busy", 3, ({ busy }) => busy],
+      ["other payload", 4, ({ mismatch }) => mismatch],
+    ],
+  },
+  {
+    ...{ title: "Latency", unit: "ms", format: figure },
+    lines: [
+      ["half within", 1, ({ p50Ms }) => p50Ms],
+      ["95 % within", 3, ({ p95Ms }) => p95Ms],
+    ],
+  },
+  {
+    ...{ title: "Unresolved", unit: "entries", format: whole },
+    lines: [["unresolved", 4, ({ unresolved }) => unresolved]],
+  },
+  {
+    ...{ title: "Tables", unit: "with indexes", format: (value) => (value === null ? "–" : bytes(value)) },
+    lines: [["size", 1, (point) => point.bytes]],
+  },
+];
+
+/** Between two entries the scale tells nothing. */
+const whole = (value: number | null): string => (value === null || Number.isInteger(value) ? figure(value) : "");
 
 const unanswered = ({ busy, mismatch, unknown, refused, errors }: Counts): number =>
   busy + mismatch + unknown + refused + errors;

@@ -106,7 +106,14 @@ function plotOptions(
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(atLeast, (high ?? 0) * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, size: 28, gap: 9, values: (plot, at) => at.map(clock(plot.data[0])) },
+      {
+        ...axis,
+        grid: { show: false },
+        space: 70,
+        size: 28,
+        gap: 9,
+        values: (plot, at) => at.map(clock(plot.data[0])),
+      },
       {
         ...axis,
         grid: { stroke: colour("--rule"), width: 1 },

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import type { State } from "../data/entries.ts";
 import { useLive } from "../live.ts";
 import { hashOf } from "../route.ts";
@@ -36,6 +36,20 @@ export function EntryLink({ id }: { readonly id: string }) {
     <a class="mono" href={hashOf("entries", id)} title={id}>
       {shortId(id)}
     </a>
+  );
+}
+
+/** A name of the application's, which breaks at its dots first where it has to. */
+export function Name({ of }: { readonly of: string }) {
+  return (
+    <>
+      {of.split(/(?<=[./])/).map((part, place) => (
+        <Fragment key={`${place} ${part}`}>
+          {part}
+          <wbr />
+        </Fragment>
+      ))}
+    </>
   );
 }
 

@@ -33,6 +33,7 @@ export function Frame({
           Skip to the page
         </button>
         <p class="name">Oncekey</p>
+        <LiveLine />
         <button
           type="button"
           class="menu"
@@ -44,7 +45,6 @@ export function Frame({
         </button>
         <Navigation route={route} open={menu} onChosen={() => setMenu(false)} />
         <div class={menu ? "below open" : "below"}>
-          <LiveLine />
           <Whose session={session} onOut={onOut} onHelp={help} />
         </div>
       </header>
