@@ -162,6 +162,17 @@ const fences: readonly { from: string; refused: readonly string[]; allowed: read
   },
   { from: "src/a-folder-without-a-fence", refused: ["../core/errors.ts", "zod"], allowed: ["./own.ts"] },
   {
+    from: "console/src/pages",
+    refused: [
+      "../../../src/console/operator.ts",
+      "../../../src/core/errors.ts",
+      "oncekey",
+      "oncekey/console",
+      "node:fs",
+    ],
+    allowed: ["../parts/table.tsx", "preact", "uplot"],
+  },
+  {
     from: "examples/payments",
     refused: ["../../src/index.ts", "../../dist/index.js"],
     allowed: ["oncekey", "./psp.ts"],

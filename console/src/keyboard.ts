@@ -11,14 +11,8 @@ export const keysAreOn = (): boolean => localStorage.getItem(SWITCH) !== "off";
 /** Remembered in this browser. */
 export const turnKeys = (on: boolean): void => localStorage.setItem(SWITCH, on ? "on" : "off");
 
-/** What keys do besides going to pages. */
-export interface KeyActions {
-  search(): void;
-  help(): void;
-}
-
 /** `/`, `?`, and `g` with a letter, wherever nobody types and no dialog is open. */
-export function useKeys({ search, help }: KeyActions): void {
+export function useKeys(search: () => void, help: () => void): void {
   useEffect(() => {
     let sinceG = Number.NEGATIVE_INFINITY;
     const press = (event: KeyboardEvent) => {

@@ -41,6 +41,17 @@ export function useLoad<Value>(about: string, load: (asking: Asking) => Promise<
   return { ...state, reload };
 }
 
+/** Does it whenever the value becomes another; not for the first one that is known. */
+export function useChange(value: string | number | undefined, act: () => void): void {
+  const before = useRef(value);
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    if (before.current !== undefined && value !== before.current) latest.current();
+    before.current = value;
+  }, [value]);
+}
+
 /** A list that is loaded page by page. */
 export interface Listed<Item> extends Loaded<readonly Item[]> {
   /** Loads the next page; `null`: this was all. */

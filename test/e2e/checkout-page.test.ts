@@ -9,7 +9,7 @@ import { makeDataDir, removeDataDir, startExample } from "./support/example.ts";
 const CHARGE = { amount_minor: 4001, currency: "EUR", source: "tok_visa" };
 const anonymous = { token: null };
 
-it("npm start serves the page, its style and its script, bundled from the sources", async () => {
+it("npm start serves the page, its style and its script, bundled from the sources, and the console's page", async () => {
   const dir = makeDataDir();
   const example = await startExample({ env: { ONCEKEY_DATA_DIR: dir }, command: ["npm", "start"] });
   try {
@@ -26,6 +26,9 @@ it("npm start serves the page, its style and its script, bundled from the source
       ]);
       expect(file.text).not.toContain("sk_test_");
     }
+    // Built by the start, where it was not there.
+    const console = await send("GET", `${example.api}/console/`, anonymous);
+    expect([console.status, console.text.includes("<title>Oncekey console</title>")]).toEqual([200, true]);
   } finally {
     process.kill(example.pid, "SIGTERM");
     await example.ended;

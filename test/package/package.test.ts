@@ -160,11 +160,19 @@ describe("the package", () => {
 
   it("ships code, sources, SQL and nothing else", () => {
     const allowed =
-      /^(dist\/.+\.(js|d\.ts)(\.map)?|src\/.+\.ts|sql\/.+\.sql|package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
+      /^(dist\/.+\.(js|d\.ts)(\.map)?|dist\/console\/static\/(index\.html|licenses\.txt|assets\/.+\.(js|css))|src\/.+\.ts|sql\/.+\.sql|package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
     const paths = packed.files.map(({ path }) => path);
     expect(paths.filter((path) => !allowed.test(path) || /\.(test|spec|test-d)\./.test(path))).toEqual([]);
     expect(paths).toContain("CHANGELOG.md");
     console.log(`package size: ${Math.round(packed.size / 1024)} kB packed, ${packed.files.length} files`);
+  });
+
+  it("ships the console's page with all that it names, and the licences of what is in it", async () => {
+    const shipped = new Set(packed.files.map(({ path }) => path));
+    const page = await readFile(join(root, "dist/console/static/index.html"), "utf8");
+    const named = [...page.matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map(([, path]) => `dist/console/static/${path}`);
+    expect(named.map((path) => path.replace(/.*\./, "")).sort()).toEqual(["css", "js"]);
+    expect([...named, "dist/console/static/licenses.txt"].filter((path) => !shipped.has(path))).toEqual([]);
   });
 
   it("depends on nothing", () => {

@@ -6,7 +6,11 @@ import { Choice, Field, Lines } from "../parts/field.tsx";
 /** What a decision is about. */
 export type Decided = Pick<Row, "id" | "operation" | "runKind" | "attempt">;
 
-type Act = "resolve" | "retry" | "release";
+/** The entry as it stood when its dialog opened: an attempt that came since must not slip under the decision. */
+interface Deciding {
+  readonly act: "resolve" | "retry" | "release";
+  readonly row: Decided;
+}
 
 /** The three things that can be done about an entry nobody knows the end of. */
 export function DecisionButtons({
@@ -18,39 +22,45 @@ export function DecisionButtons({
   readonly mayRetry: boolean;
   readonly onDone: (message: string) => void;
 }) {
-  const [act, setAct] = useState<Act | null>(null);
-  const close = () => setAct(null);
+  const [deciding, setDeciding] = useState<Deciding | null>(null);
+  const close = () => setDeciding(null);
+  const open = (act: Deciding["act"]) => () => setDeciding({ act, row });
   const done = (message: string) => {
     close();
     onDone(message);
   };
   return (
     <div class="actions">
-      <button type="button" onClick={() => setAct("resolve")}>
+      <button type="button" onClick={open("resolve")}>
         Resolve …
       </button>
       {mayRetry ? (
-        <button type="button" onClick={() => setAct("retry")}>
+        <button type="button" onClick={open("retry")}>
           Retry now …
         </button>
       ) : null}
-      <button type="button" onClick={() => setAct("release")}>
+      <button type="button" onClick={open("release")}>
         Release …
       </button>
-      {act === "resolve" ? <ResolveDialog row={row} onDone={done} onClose={close} /> : null}
-      {act === "retry" ? <RetryDialog row={row} onDone={done} onClose={close} /> : null}
-      {act === "release" ? <ReleaseDialog row={row} onDone={done} onClose={close} /> : null}
+      {deciding === null ? null : <DecisionDialog {...deciding} onDone={done} onClose={close} />}
     </div>
   );
 }
 
-interface Deciding {
+const DIALOGS = { resolve: ResolveDialog, retry: RetryDialog, release: ReleaseDialog };
+
+function DecisionDialog({ act, ...rest }: Deciding & Dialogue) {
+  const Shown = DIALOGS[act];
+  return <Shown {...rest} />;
+}
+
+interface Dialogue {
   readonly row: Decided;
   readonly onDone: (message: string) => void;
   readonly onClose: () => void;
 }
 
-function RetryDialog({ row, onDone, onClose }: Deciding) {
+function RetryDialog({ row, onDone, onClose }: Dialogue) {
   return (
     <Confirm
       title="Retry now"
@@ -68,7 +78,7 @@ function RetryDialog({ row, onDone, onClose }: Deciding) {
   );
 }
 
-function ReleaseDialog({ row, onDone, onClose }: Deciding) {
+function ReleaseDialog({ row, onDone, onClose }: Dialogue) {
   const [force, setForce] = useState(false);
   const goesOn = row.runKind === "phases";
   return (
@@ -104,7 +114,7 @@ interface TypedOutcome {
 
 const STATUS = { succeeded: "200", failed: "402" } as const;
 
-function ResolveDialog({ row, onDone, onClose }: Deciding) {
+function ResolveDialog({ row, onDone, onClose }: Dialogue) {
   const [verdict, setVerdict] = useState<"succeeded" | "failed">("succeeded");
   const [typed, setTyped] = useState<TypedOutcome>({ status: STATUS.succeeded, headers: "", body: "" });
   const [force, setForce] = useState(false);

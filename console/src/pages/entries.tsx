@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { type EntryPage, findEntries, type Row, type Search, STATES } from "../data/entries.ts";
 import { RequestError } from "../data/request.ts";
 import { type ListPage, useList } from "../load.ts";
@@ -7,6 +7,7 @@ import { Choice, Field } from "../parts/field.tsx";
 import { Empty } from "../parts/states.tsx";
 import { type Column, ListOf, Table } from "../parts/table.tsx";
 import { hashOf } from "../route.ts";
+import { takeSearchFocus } from "../search-focus.ts";
 import { plainWord } from "../words.ts";
 
 /** An entry page as a list takes it. */
@@ -100,6 +101,7 @@ function SearchForm({ search, onFind }: { readonly search: Search; readonly onFi
       {...more}
     />
   );
+  useEffect(takeSearchFocus, []);
   const submit = (event: Event) => {
     event.preventDefault();
     onFind(searchOf(typed));

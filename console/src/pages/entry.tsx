@@ -1,7 +1,7 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type EntryView, entryView, type OutcomeSummary } from "../data/entries.ts";
 import { useLive } from "../live.ts";
-import { useLoad } from "../load.ts";
+import { useChange, useLoad } from "../load.ts";
 import { Facts, StateBadge, When } from "../parts/facts.tsx";
 import { DoneNotice, Failed, Loading } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
@@ -20,9 +20,9 @@ export function EntryPage({ id }: { readonly id: string }) {
   const isOpen = value !== null && value.entry.expiresAt === null;
   const tick = useLive().overview?.now;
   // An open entry goes on while one looks.
-  useEffect(() => {
-    if (isOpen && tick !== undefined) reload(true);
-  }, [isOpen, tick, reload]);
+  useChange(tick, () => {
+    if (isOpen) reload(true);
+  });
   const decided = (message: string) => {
     setDone(message);
     reload();

@@ -1,7 +1,7 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Row, unresolved } from "../data/entries.ts";
 import { useLive } from "../live.ts";
-import { useList } from "../load.ts";
+import { useChange, useList } from "../load.ts";
 import { When } from "../parts/facts.tsx";
 import { DoneNotice, Empty } from "../parts/states.tsx";
 import { type Column, ListOf, Table } from "../parts/table.tsx";
@@ -17,7 +17,7 @@ export function UnresolvedPage() {
   const waiting = useLive().overview?.unresolved.count;
   const { reload } = list;
   // Another one came, or somebody else was quicker.
-  useEffect(() => reload(true), [waiting, reload]);
+  useChange(waiting, () => reload(true));
   const settled = (message: string) => {
     setDone(message);
     reload();

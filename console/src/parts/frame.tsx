@@ -3,7 +3,8 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Session, signOut } from "../data/session.ts";
 import { useKeys } from "../keyboard.ts";
 import { type Mode, useLive } from "../live.ts";
-import { goTo, hashOf, PAGES, type Route } from "../route.ts";
+import { hashOf, PAGES, type Route } from "../route.ts";
+import { wantSearch } from "../search-focus.ts";
 import { bounded } from "../words.ts";
 import { Help } from "./help.tsx";
 
@@ -23,9 +24,8 @@ export function Frame({
   const [menu, setMenu] = useState(false);
   const main = useRef<HTMLElement>(null);
   useArrival(route, main);
-  const search = useCallback(focusSearch, []);
   const help = useCallback(() => setHelping(true), []);
-  useKeys({ search, help });
+  useKeys(wantSearch, help);
   return (
     <div class="frame">
       <header>
@@ -142,16 +142,11 @@ function useArrival(route: Route, main: { readonly current: HTMLElement | null }
   useEffect(() => {
     const title = PAGES.find(({ name }) => name === route.page)?.title ?? "";
     document.title = `${route.id === null ? title : `Entry ${route.id.slice(0, 12)}`} · Oncekey console`;
-    if (!first.current) {
+    // Who asked for the search is there already.
+    if (!first.current && !document.activeElement?.closest("[data-search]")) {
       main.current?.focus({ preventScroll: true });
       scrollTo(0, 0);
     }
     first.current = false;
   }, [route.page, route.id, main]);
-}
-
-function focusSearch(): void {
-  goTo("entries");
-  // The page is drawn first.
-  setTimeout(() => document.querySelector<HTMLElement>("[data-search] input")?.focus(), 50);
 }
