@@ -44,7 +44,7 @@ function named(module: DeclarationReflection): void {
 
 /** Where a page stands in the navigation, by its name; every page of docs/ has a place. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  Begin: ["guide", "run-kinds", "frameworks", "drivers", "compatibility", "faq"],
+  Begin: ["guide", "run-kinds", "frameworks", "drivers", "migrating", "compatibility", "faq"],
   "Requests and answers": ["http", "dialects", "client", "openapi", "errors", "stored-content"],
   "Past the request": [
     "recovery",
@@ -56,7 +56,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     "consumers",
     "webhooks",
   ],
-  Operate: ["operating", "postgres", "cli", "observe", "scale"],
+  Operate: ["operating", "console", "postgres", "cli", "observe", "scale"],
   Proof: [
     ...["guarantees", "proof", "exploring", "lab", "canaries", "fuzzing", "faults", "verify", "testing"],
     ...["benchmarks", "benchmarks-micro"],
