@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { changeMessage, type Message, messages } from "../data/outbox.ts";
 import { useList } from "../load.ts";
 import { Confirm } from "../parts/confirm.tsx";
-import { EntryLink, When } from "../parts/facts.tsx";
+import { EntryLink, Name, When } from "../parts/facts.tsx";
 import { DoneNotice, Empty } from "../parts/states.tsx";
 import { type Column, ListOf, Table } from "../parts/table.tsx";
 import { hashOf } from "../route.ts";
@@ -41,7 +41,7 @@ export function OutboxPage({ state }: { readonly state: "dead" | "pending" }) {
         {(items) => (
           <Table
             caption={state === "dead" ? "Dead letters by topic" : "Waiting messages by when they are due"}
-            columns={readOnly ? columns() : [...columns(), actions(changed)]}
+            columns={readOnly ? columns(state) : [...columns(state), actions(changed)]}
             items={items}
             keyOf={({ id }) => id}
           />
@@ -67,14 +67,22 @@ function NoMessages({ state }: { readonly state: "dead" | "pending" }) {
   );
 }
 
-function columns(): readonly Column<Message>[] {
-  const [topic, , ...rest] = MESSAGE_COLUMNS;
+/** With whose they are; what is dead is never due. */
+function columns(state: "dead" | "pending"): readonly Column<Message>[] {
+  const topic: Column<Message> = {
+    name: "Topic",
+    cell: ({ topic: name, tenant }) => (
+      <>
+        <Name of={name} /> <span class="second quiet">{tenant}</span>
+      </>
+    ),
+  };
   const more: readonly Column<Message>[] = [
-    { name: "Tenant", cell: ({ tenant }) => tenant },
-    { name: "Order", cell: ({ orderBy }) => (orderBy === null ? "any" : <span class="mono">{orderBy}</span>) },
     { name: "Entry", cell: ({ entryId }) => (entryId === null ? "–" : <EntryLink id={entryId} />) },
+    { name: "Order", cell: ({ orderBy }) => (orderBy === null ? "any" : <span class="mono">{orderBy}</span>) },
   ];
-  return [...(topic === undefined ? [] : [topic]), ...more, ...rest];
+  const without = ["Topic", "State", ...(state === "dead" ? ["Due"] : [])];
+  return [topic, ...more, ...MESSAGE_COLUMNS.filter(({ name }) => !without.includes(name))];
 }
 
 const actions = (onDone: (message: string) => void): Column<Message> => ({
