@@ -17,7 +17,7 @@ export type OldClaim =
   | { readonly kind: "reused" };
 
 /** After so long a lock is a dead process's. */
-export const STALE_LOCK = "60 seconds";
+const STALE_LOCK = "60 seconds";
 
 /** The old code's hash: of the bytes, so that a space makes another request. */
 export function hashOf(body: Uint8Array): string {
