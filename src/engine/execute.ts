@@ -167,8 +167,8 @@ async function takeTurn(
     return await act(context, operation, request, seen);
   } catch (error) {
     if (unseen) return afterFailure(context, operation, request, error);
-    const isThere = seen !== null && decide(seen, "equal", operation).kind !== "absent";
-    return failedTurn(error, isThere ? seen.state : null);
+    if (seen === null || decide(seen, "equal", operation).kind === "absent") return failedTurn(error);
+    return failedTurn(error, seen.state);
   }
 }
 

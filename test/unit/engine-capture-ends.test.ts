@@ -27,7 +27,7 @@ async function refunds({ plan = [], once: options, beside, ...definition }: Give
   const store = beside?.store ?? memoryStore({ clock: time.now });
   const told: [what: string, given: unknown][] = [];
   const view = Object.create(store) as MemoryStore;
-  let id = new Uint8Array();
+  let id: Uint8Array = new Uint8Array();
   const { claim, release, markUnknown, complete } = store;
   view.claim = (entry, ...more) => {
     id = entry.id;
