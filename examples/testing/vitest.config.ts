@@ -1,7 +1,6 @@
 import { defineConfig } from "vitest/config";
 
 /** Runs these examples in a checkout, where `oncekey` is the sources beside them, without databases and brokers. */
-// biome-ignore lint/style/noDefaultExport: Vitest reads this export.
 export default defineConfig({
   resolve: { conditions: ["oncekey-source"] },
   ssr: { resolve: { conditions: ["oncekey-source"] } },

@@ -44,7 +44,9 @@ function rolesOf(given: string | undefined): GrantRoles {
     const [name = "", role = "", ...more] = pair.split("=").map((text) => text.trim());
     const part = PARTS.find((known) => known === name);
     if (part === undefined) {
-      throw new UsageError(`--grants knows no ${named("part", name)}; write api=ROLE, worker=ROLE, console=ROLE or operator=ROLE.`);
+      throw new UsageError(
+        `--grants knows no ${named("part", name)}; write api=ROLE, worker=ROLE, console=ROLE or operator=ROLE.`,
+      );
     }
     if (roles[part] !== undefined) throw new UsageError(`--grants names the part "${part}" twice.`);
     // A line feed would end the statement early where the SQL is read line by line.
