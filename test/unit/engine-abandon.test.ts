@@ -60,8 +60,7 @@ describe("code inside a transaction", () => {
     const lost = new AbortController();
     const running = orAbandoned(context, Promise.reject(boom), lost.signal);
     running.catch(() => {});
-    // Two turns of the queue of promises: the failure is told, and not yet looked at.
-    await Promise.resolve();
+    // One turn of the queue of promises: the failure is told, and not yet looked at.
     await Promise.resolve();
     lost.abort(new Error("lost"));
     await expect(running).rejects.toBe(boom);
