@@ -261,6 +261,29 @@ const EXPLAINED: readonly Explained[] = [
     to: "true",
     why: "a short way, which gives what the long one does",
   },
+  ...[
+    ['entry.state !== "succeeded" && entry.state !== "failed"', "false"],
+    ["entry.outcome === null", "false"],
+  ].map(([from = "", to = ""]) => ({
+    file: "src/engine/complete.ts",
+    from,
+    to,
+    why: "an entry under this fence has an outcome exactly where it has ended: asked twice, for the type",
+  })),
+  {
+    file: "src/engine/complete.ts",
+    on: "state: entry.state",
+    from: "false",
+    to: "true",
+    why: "of what was committed only the outcome is read",
+  },
+  {
+    file: "src/engine/lease.ts",
+    from: "!controller.signal.aborted",
+    to: "true",
+    on: "new LeaseLost(why)",
+    why: "a signal that has aborted keeps its first reason",
+  },
 ];
 
 /** Why a survivor is no gap; `null`: it is one. */
