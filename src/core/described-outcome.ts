@@ -58,7 +58,7 @@ function statusOf(node: JsonNode | undefined, state: FinalState): number {
   const [from, to] = STATUSES[state];
   const status = node?.kind === "number" ? Number(decimalText(node)) : Number.NaN;
   if (Number.isInteger(status) && status >= from && status <= to) return status;
-  return refuse(`needs a "status" from ${from} to ${to} where it ${state}`);
+  return refuse(`needs a "status" from ${from} to ${to}, where it ${state}`);
 }
 
 function bodyOf(body: JsonNode | undefined, base64: JsonNode | undefined): Uint8Array {

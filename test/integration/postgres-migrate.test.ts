@@ -143,7 +143,7 @@ describe("a database of the first release", () => {
     }
     await other.end();
     expect(await storeStatus(driver)).toMatchObject({
-      schemaVersion: 4,
+      schemaVersion: 5,
       entries: { succeeded: 2 },
       pendingMessages: 1,
     });
