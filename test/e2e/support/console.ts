@@ -135,9 +135,9 @@ export async function openConsolePage(
   const hosts = new Set<string>();
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
-    // The first question whether somebody is signed in is answered 401, which the browser itself notes.
-    if (["error", "warning"].includes(message.type()) && !message.text().includes("401"))
-      complaints.push(message.text());
+    // The first question whether somebody is signed in is answered 401, a busy database 503: the browser itself notes that.
+    const isAnswer = /^Failed to load resource: the server responded with a status of (401|503)/.test(message.text());
+    if (["error", "warning"].includes(message.type()) && !isAnswer) complaints.push(message.text());
   });
   page.on("request", (request) => hosts.add(new URL(request.url()).host));
   await page.goto(desk.url);
