@@ -1,3 +1,4 @@
+import type { RecoverForm } from "../../core/intent.ts";
 import type { RunEvent } from "../../engine/event.ts";
 import type { InspectedEntry } from "../../stores/postgres/inspect.ts";
 import type { AuditRecord } from "../../stores/postgres/operator/audit.ts";
@@ -39,7 +40,7 @@ export function timelineOf(parts: TimelineOf): TimelineItem[] {
   const known = new Set(parts.calls.map(({ call, generation }) => `${call} ${generation}`));
   const seen = trail.filter(({ event }) => !isStored(event, entry, known)).map(seenItem);
   const timed = [
-    ...parts.calls.map(callItem),
+    ...parts.calls.map((one) => callItem(one, now)),
     ...parts.resolutions.map(resolutionItem),
     ...parts.notes.map(noteItem),
     ...endItems(entry, now),
@@ -73,14 +74,30 @@ const CALL_STATES: Readonly<Record<SentCall["state"], readonly [words: string, w
   cancelled: ["cancelled at the other side", "plain"],
 };
 
-function callItem({ call, generation, state, form, derivedKey, startedAt, settlesAt }: SentCall): TimelineItem {
+/** What may be done where its answer is missing. */
+const FORMS: Readonly<Record<RecoverForm, string>> = {
+  dedupes: "may be sent again",
+  cancel: "can be asked about and cancelled",
+  settles: "can be asked about",
+  never: "is sent once at most",
+};
+
+function callItem(
+  { call, generation, state, form, derivedKey, startedAt, settlesAt }: SentCall,
+  now: Date,
+): TimelineItem {
   const [words, weight] = CALL_STATES[state];
-  const lands = state === "open" && settlesAt !== null ? `; it may land until ${settlesAt.toISOString()}` : "";
+  const how = form === null ? "" : `, ${FORMS[form]}`;
   return item(startedAt, "call", `Outside call ${call}`, {
-    detail: `generation ${generation}, ${form ?? "form not stored"}: ${words}${lands}`,
+    detail: `generation ${generation}${how}: ${words}${state === "open" ? landing(settlesAt, now) : ""}`,
     weight,
     ...(derivedKey === "" ? {} : { derivedKey }),
   });
+}
+
+function landing(settlesAt: Date | null, now: Date): string {
+  if (settlesAt === null) return "";
+  return settlesAt > now ? `; it may land until ${settlesAt.toISOString()}` : "; it can land no more";
 }
 
 /** Phases have no time of their own in the database; where this process saw them commit, that is told by itself. */
