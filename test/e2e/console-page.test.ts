@@ -67,6 +67,13 @@ withDesk((desk) => {
     await timeline.getByText("Outside call authorize").waitFor();
     await timeline.getByText("Needs recovery", { exact: true }).waitFor();
     expect(await page.content()).not.toContain(key);
+    // Until then a decision is refused: what was sent may still be carried out.
+    const landed = async () => {
+      await page.reload();
+      await timeline.getByText("Outside call authorize").waitFor();
+      return timeline.getByText("it can land no more").count();
+    };
+    await expect.poll(landed, { timeout: 60_000, interval: 1_000 }).toBe(1);
 
     await goToPage(page, "Unresolved");
     const row = page.getByRole("row").filter({ hasText: "walk…aaaa" });
