@@ -16,8 +16,18 @@ export interface PostgresTerms {
   say(line: string): void;
 }
 
+/**
+ * Worlds in which an outcome expires. In a partition it is absent at once; in one table it is found, as expired, until it is
+ * purged or forgotten: other steps with the same end, which `postgres-layout` shows.
+ */
+const EXPIRING = new Set([
+  ...["v19", "v20", "v24", "q1"],
+  ...["retention", "retention-slow-run", "retention-tombstone", "retention-short"],
+]);
+
 /** Drives a sample of each world's schedules on the memory store and PostgreSQL at once. */
-export async function runOnPostgres({ worlds, schedules, seed, layout, say }: PostgresTerms) {
+export async function runOnPostgres({ worlds: given, schedules, seed, layout, say }: PostgresTerms) {
+  const worlds = layout === "plain" ? given : given.filter(({ name }) => !EXPIRING.has(name));
   const house = await openHouse(layout);
   const driven: Driven[] = [];
   const startedAtMs = performance.now();
