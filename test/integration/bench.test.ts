@@ -38,7 +38,8 @@ describe("npm run bench", () => {
     expect(replay).toEqual({ statements: 1 });
     expect(summary.peers).toEqual([]);
     expect(printed).toMatch(/^plain: 3 statements, 2\d\d bytes of WAL in 3\.\d records, .*, 0\.00 dead tuples$/m);
-    expect(printed).toMatch(/^read: 1 statements, 0 bytes of WAL in 0\.0 records, 0\.00 fsyncs, 0\.00 dead tuples$/m);
+    // The server's own work (what was written before is flushed) may fall into so short a slice: one in many reads.
+    expect(printed).toMatch(/^read: 1 statements, 0 bytes of WAL in 0\.0 records, 0\.\d\d fsyncs, 0\.00 dead tuples$/m);
   });
 
   it("refuses a group that there is not, before anything is started", async () => {
