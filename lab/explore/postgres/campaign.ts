@@ -17,13 +17,10 @@ export interface PostgresTerms {
 }
 
 /**
- * Worlds in which an outcome expires. In a partition it is absent at once; in one table it is found, as expired, until it is
- * purged or forgotten: other steps with the same end, which `postgres-layout` shows.
+ * Worlds in which an outcome that lies in a partition expires. There it is absent at once; in one table it is found, as
+ * expired, until it is purged or forgotten: other steps with the same end, which `postgres-layout` shows.
  */
-const EXPIRING = new Set([
-  ...["v19", "v20", "v24", "q1"],
-  ...["retention", "retention-slow-run", "retention-tombstone", "retention-short"],
-]);
+const EXPIRING = new Set(["v19", "v24", "retention", "retention-slow-run"]);
 
 /** Drives a sample of each world's schedules on the memory store and PostgreSQL at once. */
 export async function runOnPostgres({ worlds: given, schedules, seed, layout, say }: PostgresTerms) {
