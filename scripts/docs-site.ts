@@ -6,9 +6,9 @@
  *
  * It ends with exit code 1 where a link leads nowhere.
  */
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import express from "express";
 import {
   Application,
@@ -19,25 +19,16 @@ import {
   type TypeDocOptions,
 } from "typedoc";
 import { repositoryRoot } from "./check.ts";
+import { exportedSources } from "./public-surface.ts";
 
 const OUT = join(repositoryRoot, ".docs-site");
-const { exports: subpaths } = JSON.parse(await readFile(join(repositoryRoot, "package.json"), "utf8")) as {
-  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
-};
-
-/** The public surface: its sources, relative to the root, by the name that is imported. */
-function entryPoints(): Map<string, string> {
-  const all = Object.entries(subpaths).map(([subpath, target]) => {
-    const source = typeof target === "string" ? "" : (target["oncekey-source"] ?? "");
-    return [subpath.replace(/^\./, "oncekey"), source] as const;
-  });
-  return new Map(all.filter(([, source]) => source.endsWith(".ts")));
-}
+/** The public surface: its sources by the name that is imported. */
+const sources = exportedSources();
 
 /** Calls a module by what is imported: by itself it is named after its file. */
 function named(module: DeclarationReflection): void {
-  for (const [name, source] of entryPoints()) {
-    const file = source.replace(/^\.\/src\/|\.ts$/g, "");
+  for (const [name, source] of sources) {
+    const file = relative(join(repositoryRoot, "src"), source).slice(0, -".ts".length);
     if (module.name === file || `${module.name}/index` === file) module.name = name;
   }
 }
@@ -92,7 +83,7 @@ function optionsFor(pages: ReadonlyMap<string, string>): Partial<TypeDocOptions>
   return {
     name: "Oncekey",
     readme: join(repositoryRoot, "README.md"),
-    entryPoints: [...entryPoints().values()].map((source) => join(repositoryRoot, source)),
+    entryPoints: [...sources.values()],
     projectDocuments: [...pages.keys()].map((name) => join(repositoryRoot, "docs", `${name}.md`)),
     navigation: { includeGroups: true },
     groupOrder: [...Object.keys(GROUPS), "*"],

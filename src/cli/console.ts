@@ -19,6 +19,7 @@ import { givenText } from "./given.ts";
 import { givenKeys, keyOptions } from "./keys.ts";
 import { counted } from "./layout.ts";
 import { withProgress } from "./progress.ts";
+import { stopRequest, untilAborted } from "./stopping.ts";
 
 const DEFAULT_PORT = 4100;
 const LONGEST = 255;
@@ -84,7 +85,7 @@ async function indexed({ driver, schema }: Database, change: "create-indexes" | 
 async function served(line: CommandLine, database: Database, port: number): Promise<Report> {
   const name = (givenText(line, "user", LONGEST) ?? accountName()).trim();
   if (name === "") throw new UsageError("--user must name somebody.");
-  const stopping = stopRequest();
+  const stopping = stopRequest().signal;
   const password = randomBytes(18).toString("base64url");
   const mounted = createConsole({
     ...database,
@@ -157,24 +158,5 @@ function listening(server: Server, port: number, host: string): Promise<void> {
       );
     });
     server.listen(port, host, resolve);
-  });
-}
-
-/** Aborts at the first signal; the second one ends the process. */
-function stopRequest(): AbortSignal {
-  const stopping = new AbortController();
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => {
-      if (stopping.signal.aborted) process.exit(1);
-      stopping.abort();
-    });
-  }
-  return stopping.signal;
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -1,7 +1,13 @@
 import { cipherOf } from "../core/cipher.ts";
 import { plainOutcome } from "../core/described-outcome.ts";
 import { systemRandom } from "../core/random.ts";
-import { type Resolution, sealedResolution, type Verdict } from "../core/resolution.ts";
+import {
+  DECIDED_RETENTION_MS,
+  DECISION_FENCE_LENGTH,
+  type Resolution,
+  sealedResolution,
+  type Verdict,
+} from "../core/resolution.ts";
 import { entriesById, type InspectedEntry } from "../stores/postgres/index.ts";
 import { accountName } from "./account.ts";
 import type { Command } from "./command.ts";
@@ -12,9 +18,6 @@ import { givenKeys, keyOptions } from "./keys.ts";
 import { outcomeOf } from "./outcome-file.ts";
 import { absentReport, resolvedReport } from "./resolve-text.ts";
 
-const FENCE_LENGTH = 16;
-/** The library's own default of `retentionMs`. */
-const DEFAULT_RETENTION_MS = 86_400_000;
 const LONGEST_BY = 255;
 const LONGEST_NOTE = 2_000;
 
@@ -84,7 +87,7 @@ async function resolutionOf(line: CommandLine): Promise<Resolution> {
     force: line.switches.has("force"),
     by,
     note: givenText(line, "note", LONGEST_NOTE) ?? null,
-    fence: systemRandom.bytes(FENCE_LENGTH),
+    fence: systemRandom.bytes(DECISION_FENCE_LENGTH),
   };
 }
 
@@ -115,6 +118,6 @@ async function verdictOf(line: CommandLine): Promise<Verdict> {
     throw new UsageError("--retention and --tombstone belong to an outcome; --release stores none.");
   }
   const outcome = await outcomeOf(values.get(state) ?? "", state);
-  const kept = { retentionMs: retentionMs ?? DEFAULT_RETENTION_MS, tombstoneMs: tombstoneMs ?? 0 };
+  const kept = { retentionMs: retentionMs ?? DECIDED_RETENTION_MS, tombstoneMs: tombstoneMs ?? 0 };
   return { verdict: state, completion: { outcome: plainOutcome(outcome), ...kept } };
 }

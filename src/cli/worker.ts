@@ -3,6 +3,7 @@ import type { Command } from "./command.ts";
 import { secretsOf } from "./database-url.ts";
 import { failureOf, isPassing, ModuleFailure } from "./failure.ts";
 import { givenDuration } from "./given.ts";
+import { stopRequest, untilAborted } from "./stopping.ts";
 import { type Loop, loadWorker, type MakeWorker, type WorkerParts } from "./worker-module.ts";
 
 const DEFAULT_GRACE_MS = 10_000;
@@ -36,18 +37,6 @@ fit ends it at once. Standard output gets one line, when it is ready.`,
 };
 
 const tell = (line: string) => void process.stderr.write(`oncekey: ${line}\n`);
-
-/** Aborts at the first signal; the second one ends the process, whatever still runs: leases see to the rest. */
-function stopRequest(): AbortController {
-  const stopping = new AbortController();
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => {
-      if (stopping.signal.aborted) process.exit(1);
-      stopping.abort();
-    });
-  }
-  return stopping;
-}
 
 /** The parts, started; `null` where the stop came first. Raises what trying again will not cure. */
 async function startedParts(make: MakeWorker, signal: AbortSignal): Promise<WorkerParts | null> {
@@ -117,19 +106,6 @@ async function runLoop(loop: Loop, stopping: AbortController): Promise<void> {
   } finally {
     stopping.abort();
   }
-}
-
-/** Keeps the process alive meanwhile: the timers of the loops alone may not. */
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const keepAlive = setInterval(() => {}, 2 ** 30);
-    const end = () => {
-      clearInterval(keepAlive);
-      resolve();
-    };
-    signal.addEventListener("abort", end, { once: true });
-  });
 }
 
 const CLOSE_LIMIT_MS = 5_000;

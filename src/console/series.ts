@@ -146,6 +146,8 @@ export function createSeries(now: () => number = Date.now): Series {
 
 const stepOf = (ms: number) => Math.floor(ms / STEP_MS) * STEP_MS;
 
+const noCounts = () => Object.fromEntries(COUNTED.map((name) => [name, 0])) as Record<Counted, number>;
+
 interface Track {
   /** The step that begins then, made where it is not there. */
   step(at: number): Step;
@@ -165,8 +167,13 @@ function createTrack(): Track {
     step(at) {
       const known = seen(at);
       if (known !== undefined) return known;
-      const counts = Object.fromEntries(COUNTED.map((name) => [name, 0])) as Record<Counted, number>;
-      const step: Step = { at, counts, durations: new Uint32Array(BOUNDS_MS.length), unresolved: null, bytes: null };
+      const step: Step = {
+        at,
+        counts: noCounts(),
+        durations: new Uint32Array(BOUNDS_MS.length),
+        unresolved: null,
+        bytes: null,
+      };
       ring[place(at)] = step;
       return step;
     },
@@ -188,10 +195,9 @@ function countDuration(step: Step, durationMs: number, times = 1): void {
 }
 
 function pointOf(at: number, step: Step | undefined): SeriesPoint {
-  const counts = step?.counts ?? (Object.fromEntries(COUNTED.map((name) => [name, 0])) as Record<Counted, number>);
   return {
     at: new Date(at),
-    ...counts,
+    ...(step?.counts ?? noCounts()),
     p50Ms: step === undefined ? null : quantileMs(step.durations, 0.5),
     p95Ms: step === undefined ? null : quantileMs(step.durations, 0.95),
     unresolved: step?.unresolved ?? null,

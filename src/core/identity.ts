@@ -24,6 +24,11 @@ export interface Identity {
   readonly key: string;
 }
 
+/** An entry's id from its hexadecimal digits. */
+export function idBytes(hex: string): Uint8Array {
+  return new Uint8Array(Buffer.from(hex, "hex"));
+}
+
 /**
  * The identity of a key. Parts are length-prefixed, so no choice of tenant, client or key can imitate another one
  * (`a_b` + `c` against `a` + `b_c`). In the `account` key space the operation part is fixed and belongs to the fingerprint.

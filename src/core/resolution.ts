@@ -51,6 +51,12 @@ export function decidedCompletion(resolution: Resolution): Completion | null {
   return { ...resolution.completion, state: resolution.verdict };
 }
 
+/** Bytes of a decision's fence: as long as that of any owner. */
+export const DECISION_FENCE_LENGTH = 16;
+
+/** How long a decided outcome is replayed where nobody says, in milliseconds: the default of `retentionMs`. */
+export const DECIDED_RETENTION_MS = 86_400_000;
+
 /** The decision with its outcome sealed as an instance with these keys does it; without keys as it is. */
 export function sealedResolution(cipher: Cipher, id: Uint8Array, resolution: Resolution): Resolution {
   if (resolution.verdict === "released") return resolution;

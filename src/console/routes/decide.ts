@@ -1,19 +1,24 @@
 import { DescriptionRefused, describedOutcome, plainOutcome } from "../../core/described-outcome.ts";
+import { idBytes } from "../../core/identity.ts";
 import type { JsonNode } from "../../core/json/node.ts";
 import { decimalText } from "../../core/json/number.ts";
 import { parseJson } from "../../core/json/parse.ts";
 import { systemRandom } from "../../core/random.ts";
-import { type Resolution, type Resolved, sealedResolution, type Verdict } from "../../core/resolution.ts";
+import {
+  DECIDED_RETENTION_MS,
+  DECISION_FENCE_LENGTH,
+  type Resolution,
+  type Resolved,
+  sealedResolution,
+  type Verdict,
+} from "../../core/resolution.ts";
 import type { InspectedEntry } from "../../stores/postgres/inspect.ts";
 import { entryOf } from "../../stores/postgres/operator/entries.ts";
 import { offered } from "../../stores/postgres/operator/indexes.ts";
 import { bodyOf, bytesOf, type Call, demandChange, look, reasonOf } from "../parts.ts";
 import { badRequest, notFound, Refusal } from "../refusal.ts";
 
-const FENCE_LENGTH = 16;
 const LARGE_BODY = 1_048_576;
-/** The library's own default of `retentionMs`. */
-const DEFAULT_RETENTION_MS = 86_400_000;
 const LONGEST_RETENTION_MS = 36_500 * 86_400_000;
 
 /** `POST entries/<id>/resolve`: what `oncekey resolve` does, with its refusals. */
@@ -23,7 +28,7 @@ export async function postResolve(call: Call) {
   const resolution = await resolutionOf(call);
   // An id never changes its tenant: whose it is can be asked before it is locked.
   const entry = await ownEntry(call);
-  const bytes = new Uint8Array(Buffer.from(id, "hex"));
+  const bytes = idBytes(id);
   const resolved = await parts.store.resolve(bytes, sealedResolution(parts.cipher, bytes, resolution));
   if (resolved.kind === "absent") throw notFound("entry");
   if (resolved.kind !== "resolved") throw refused(resolved);
@@ -48,7 +53,7 @@ async function resolutionOf({ asked, who }: Call): Promise<Resolution> {
     force: plain.force === true,
     by,
     note: reasonOf(plain),
-    fence: systemRandom.bytes(FENCE_LENGTH),
+    fence: systemRandom.bytes(DECISION_FENCE_LENGTH),
   };
 }
 
@@ -79,7 +84,7 @@ function verdictOf(verdict: string, outcome: JsonNode | undefined, retention: un
   if (verdict !== "succeeded" && verdict !== "failed")
     throw badRequest('"verdict" is none of succeeded, failed, released');
   const retentionMs =
-    retention === undefined ? DEFAULT_RETENTION_MS : wholeNumber(retention, "retentionMs", LONGEST_RETENTION_MS);
+    retention === undefined ? DECIDED_RETENTION_MS : wholeNumber(retention, "retentionMs", LONGEST_RETENTION_MS);
   try {
     const described = describedOutcome(outcome ?? { kind: "literal", value: null }, verdict);
     return { verdict, completion: { outcome: plainOutcome(described), retentionMs, tombstoneMs: 0 } };
@@ -144,7 +149,7 @@ export async function postRetry(call: Call) {
   demandChange(call);
   const { parts, id, tenant, who } = call;
   const reason = reasonOf(await bodyOf(call.asked));
-  const bytes = new Uint8Array(Buffer.from(id, "hex"));
+  const bytes = idBytes(id);
   return parts.database.change(async (ask) => {
     const [row] = await ask("console_retry", [bytes, tenant, who.operator.name, reason]);
     if (row?.changed === 1)

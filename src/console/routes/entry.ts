@@ -1,4 +1,5 @@
 import type { StoredEntry } from "../../core/entry.ts";
+import { idBytes } from "../../core/identity.ts";
 import { StoreFailure } from "../../core/store.ts";
 import { sqlState } from "../../stores/postgres/errors.ts";
 import type { InspectedEntry } from "../../stores/postgres/inspect.ts";
@@ -37,7 +38,7 @@ export async function getEntry(call: Call) {
 }
 
 async function surroundings(ask: Ask, facts: Offered, id: string) {
-  const bytes = new Uint8Array(Buffer.from(id, "hex"));
+  const bytes = idBytes(id);
   const recorded = recordedOf(await ask("recorded", [bytes]));
   return {
     recorded,
@@ -79,7 +80,7 @@ async function outcomeOf(call: Call) {
 
 /** The entry with what is stored of its answer, wherever it lies; `null`: there is none. Raises as `ask` does. */
 export async function wholeEntry(ask: Ask, id: string): Promise<StoredEntry | null> {
-  const [row] = await ask("read_apart", [new Uint8Array(Buffer.from(id, "hex"))]);
+  const [row] = await ask("read_apart", [idBytes(id)]);
   return row === undefined || row.id === null ? null : storedEntry(row);
 }
 

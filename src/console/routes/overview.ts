@@ -5,7 +5,7 @@ import { badRequest, Refusal } from "../refusal.ts";
 import { STEP_MS } from "../series.ts";
 
 /** What waits, of one tenant or (`null`) of all; with the tables' sizes only for those who see all. */
-export async function overviewOf({ database, series, driver }: ConsoleParts, tenant: string | null) {
+export async function overviewOf({ database, series }: ConsoleParts, tenant: string | null) {
   const seen = await database.look(async (ask) => ({
     now: new Date(),
     counts: await waitingCounts(ask, tenant),
@@ -14,13 +14,17 @@ export async function overviewOf({ database, series, driver }: ConsoleParts, ten
   }));
   const { schema } = database;
   const migrations = seen.facts.filter(({ kind }) => kind === "migration");
-  const layout = await storeLayout(driver, { schema });
+  const layout = seen.facts.find(({ kind }) => kind === "layout");
   const { unresolved, in_progress, lapsed, purge_due, pending, dead } = seen.counts;
   const bytes = tenant === null ? seen.tables.reduce((sum, table) => sum + table.bytes, 0) : null;
   series.gauge(tenant, { unresolved: unresolved.count, bytes });
   return {
     now: seen.now,
-    schema: { name: schema, version: Math.max(0, ...migrations.map(({ number }) => number)), layout: layout.name },
+    schema: {
+      name: schema,
+      version: Math.max(0, ...migrations.map(({ number }) => number)),
+      layout: layout?.name ?? "plain",
+    },
     unresolved,
     inProgress: in_progress,
     lapsed,

@@ -1,4 +1,5 @@
 import type { EntryState, RunKind } from "../../core/entry.ts";
+import { idBytes } from "../../core/identity.ts";
 import type { Driver, SqlParameter, SqlRow } from "./driver-port.ts";
 import { ownFailure } from "./errors.ts";
 import type { SchemaOptions } from "./migrate.ts";
@@ -63,8 +64,6 @@ export async function entriesById<Tx>(
   const last = idPrefix.padEnd(64, "f");
   return inspected(driver, options, "inspect_id", [idBytes(idPrefix.padEnd(64, "0")), idBytes(last)]);
 }
-
-const idBytes = (hex: string) => new Uint8Array(Buffer.from(hex, "hex"));
 
 async function inspected<Tx>(
   driver: Driver<Tx>,

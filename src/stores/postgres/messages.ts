@@ -1,3 +1,4 @@
+import { idBytes } from "../../core/identity.ts";
 import type { MessageState } from "../../core/outbox.ts";
 import { committing } from "./committing.ts";
 import type { Driver, SqlParameter, SqlRow } from "./driver-port.ts";
@@ -47,7 +48,7 @@ export async function listMessages<Tx>(
   options: SchemaOptions = {},
 ): Promise<ListedMessage[]> {
   const { state = null, topic = null, tenant = null, entryId = null, limit = 100 } = query;
-  const entry = entryId === null ? null : new Uint8Array(Buffer.from(entryId, "hex"));
+  const entry = entryId === null ? null : idBytes(entryId);
   return (await runAlone(driver, options, "list_messages", [state, topic, tenant, entry, limit])).map(listedMessage);
 }
 

@@ -1,4 +1,5 @@
 import type { EntryState } from "../../core/entry.ts";
+import { idBytes } from "../../core/identity.ts";
 import type { Intent, RecoverForm } from "../../core/intent.ts";
 import type { Resolution } from "../../core/resolution.ts";
 import type { Driver, SqlRow } from "./driver-port.ts";
@@ -104,7 +105,7 @@ async function ofEntry<Tx>(
 ): Promise<readonly SqlRow[]> {
   const run = statementRunner(driver, options.schema ?? DEFAULT_SCHEMA);
   try {
-    return await run(name, [new Uint8Array(Buffer.from(id, "hex"))]);
+    return await run(name, [idBytes(id)]);
   } catch (error) {
     throw ownFailure(error);
   }

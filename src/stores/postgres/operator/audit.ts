@@ -1,3 +1,4 @@
+import { idBytes } from "../../../core/identity.ts";
 import { instant, text, textOrNull } from "../rows.ts";
 import type { Ask } from "./reading.ts";
 
@@ -76,7 +77,7 @@ export interface AuditNote {
 
 /** Adds a row to the audit, in the caller's transaction. Raises as `ask` does. */
 export async function noteAction(ask: Ask, { action, by, tenant, entryId, note }: AuditNote): Promise<void> {
-  const id = entryId === undefined ? null : new Uint8Array(Buffer.from(entryId, "hex"));
+  const id = entryId === undefined ? null : idBytes(entryId);
   await ask("console_note", [action, by, tenant, id, null, note]);
 }
 
@@ -85,7 +86,7 @@ export async function entryNotes(
   ask: Ask,
   id: string,
 ): Promise<readonly Pick<AuditRecord, "at" | "by" | "action" | "note">[]> {
-  return (await ask("console_entry_notes", [new Uint8Array(Buffer.from(id, "hex"))])).map((row) => ({
+  return (await ask("console_entry_notes", [idBytes(id)])).map((row) => ({
     at: instant(row, "acted_at"),
     by: text(row, "acted_by"),
     action: text(row, "action") as AuditAction,

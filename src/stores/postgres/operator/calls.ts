@@ -1,3 +1,4 @@
+import { idBytes } from "../../../core/identity.ts";
 import type { Intent, RecoverForm } from "../../../core/intent.ts";
 import { instant, instantOrNull, number, text, textOrNull } from "../rows.ts";
 import type { Ask } from "./reading.ts";
@@ -16,7 +17,7 @@ export interface SentCall {
 
 /** The outside calls of an entry, oldest first; of their keys only the ends, or all of them. Raises as `ask` does. */
 export async function sentCalls(ask: Ask, id: string, masked: boolean): Promise<readonly SentCall[]> {
-  const rows = await ask("console_intents", [new Uint8Array(Buffer.from(id, "hex")), masked]);
+  const rows = await ask("console_intents", [idBytes(id), masked]);
   return rows.map((row) => ({
     call: text(row, "call"),
     generation: number(row, "generation"),

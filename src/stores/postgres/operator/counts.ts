@@ -59,17 +59,17 @@ export async function tableSizes(ask: Ask): Promise<readonly TableSize[]> {
   }));
 }
 
-/** A sweeper's operation, or a migration. */
+/** A sweeper's operation, a migration, or the layout by its name. */
 export interface UpkeepFact {
-  readonly kind: "sweeper" | "migration";
+  readonly kind: "sweeper" | "migration" | "layout";
   readonly name: string;
   readonly runKind: string | null;
-  /** The operation's version, or the migration's number. */
+  /** The operation's version, or the migration's number; of the layout 0. */
   readonly number: number;
   readonly at: Date | null;
 }
 
-/** What sweepers have said lately that they take up, and which migrations were applied. Raises as `ask` does. */
+/** What sweepers have said lately that they take up, which migrations were applied, and the layout. Raises as `ask` does. */
 export async function upkeepFacts(ask: Ask): Promise<readonly UpkeepFact[]> {
   return (await ask("console_upkeep", [])).map((row: SqlRow) => ({
     kind: text(row, "kind") as UpkeepFact["kind"],

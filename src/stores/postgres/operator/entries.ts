@@ -1,4 +1,5 @@
 import type { EntryState } from "../../../core/entry.ts";
+import { idBytes } from "../../../core/identity.ts";
 import type { SqlParameter, SqlRow } from "../driver-port.ts";
 import { type InspectedEntry, inspectedEntry } from "../inspect.ts";
 import { text } from "../rows.ts";
@@ -68,8 +69,6 @@ const SHOWN = `encode(id, 'hex') AS id, tenant, client, operation, key, run_kind
 
 const instantOf = (parameter: string) => `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
 
-const hexBytes = (hex: string) => new Uint8Array(Buffer.from(hex, "hex"));
-
 /** Conditions with their parameters, which are numbered in the order of their coming. */
 class Conditions {
   readonly parameters: SqlParameter[] = [];
@@ -95,9 +94,9 @@ class Conditions {
 function conditionsOf(search: EntrySearch, order: EntryOrder): Conditions {
   const where = new Conditions();
   const { ids, idPrefix, keys, client, reference, fromMs, toMs } = search;
-  if (ids !== undefined) where.add(`id IN (${ids.map((id) => `${where.value(hexBytes(id))}::bytea`).join(", ")})`);
+  if (ids !== undefined) where.add(`id IN (${ids.map((id) => `${where.value(idBytes(id))}::bytea`).join(", ")})`);
   if (idPrefix !== undefined) {
-    const [first, last] = ["0", "f"].map((fill) => where.value(hexBytes(idPrefix.padEnd(64, fill))));
+    const [first, last] = ["0", "f"].map((fill) => where.value(idBytes(idPrefix.padEnd(64, fill))));
     where.add(`id BETWEEN ${first}::bytea AND ${last}::bytea`);
   }
   if (reference !== undefined) where.add(`${REFERENCE_SQL} = ${where.value(reference)}::bytea`);
@@ -112,7 +111,7 @@ function conditionsOf(search: EntrySearch, order: EntryOrder): Conditions {
   if (toMs !== undefined) where.add(`created_at < ${instantOf(where.value(`${toMs * 1_000}`))}`);
   if (order.after !== null) {
     const { createdUs, id } = order.after;
-    const place = `(${instantOf(where.value(createdUs))}, ${where.value(hexBytes(id))}::bytea)`;
+    const place = `(${instantOf(where.value(createdUs))}, ${where.value(idBytes(id))}::bytea)`;
     where.add(`(created_at, id) ${order.newestFirst ? "<" : ">"} ${place}`);
   }
   return where;

@@ -1,3 +1,4 @@
+import { idBytes } from "../../../core/identity.ts";
 import type { MessageState } from "../../../core/outbox.ts";
 import type { SqlRow } from "../driver-port.ts";
 import { instant, number, text, textOrNull } from "../rows.ts";
@@ -53,7 +54,7 @@ export async function messagePage(
 
 /** What one entry has sent and the outbox still has, oldest first, at most 100. Raises as `ask` does. */
 export async function entryMessages(ask: Ask, id: string): Promise<readonly WaitingMessage[]> {
-  return (await ask("console_entry_messages", [new Uint8Array(Buffer.from(id, "hex"))])).map(waitingMessage);
+  return (await ask("console_entry_messages", [idBytes(id)])).map(waitingMessage);
 }
 
 function waitingMessage(row: SqlRow): WaitingMessage {
